@@ -33,6 +33,8 @@ class Operator:
     """Initializers that are constants rather than weights."""
     statistics: Container[int] = ()
     """Initializers that training changes without a gradient: buffers."""
+    once_attributes: tuple[str, ...] = ()
+    """Whole numbers that are inputs behind the first one now, in this order, and were attributes in old versions."""
     ignores: tuple[str, ...] = ()
     """Attributes that say nothing, or nothing that matters here."""
 

@@ -90,7 +90,7 @@ _REDUCTIONS: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 for _name, (_function, _of_arrays) in _REDUCTIONS.items():
     add(
-        REDUCTIONS, _name, _recorded(_function), compute=_in_numpy(_of_arrays), shaping=(1,),
+        REDUCTIONS, _name, _recorded(_function), compute=_in_numpy(_of_arrays), shaping=(1,), once_attributes=("axes",),
         ignores=("noop_with_empty_axes", "axes"),
     )  # fmt: skip
 

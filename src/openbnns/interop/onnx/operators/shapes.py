@@ -270,7 +270,7 @@ def _is_empty(x: ForeignTensor) -> bool:
     return any(isinstance(n, int) and n == 0 for n in x.shape)
 
 
-@operator(PARTS, "Slice", compute=_part, moves=True, shaping=(1, 2, 3, 4))
+@operator(PARTS, "Slice", compute=_part, moves=True, shaping=(1, 2, 3, 4), once_attributes=("starts", "ends", "axes"))
 def take_slice(
     call: Call, x: ForeignTensor, starts: ForeignTensor | None = None, ends: ForeignTensor | None = None, axes: ForeignTensor |
     None = None, steps: ForeignTensor | None = None,
@@ -312,7 +312,9 @@ def _parts(call: Call, x: Array, sizes: Array | None = None) -> Any:
     return tuple(np.split(x, np.cumsum(parts)[:-1], axis))
 
 
-@operator(PARTS, "Split", compute=_parts, moves=True, shaping=(1,), ignores=("num_outputs",))
+@operator(
+    PARTS, "Split", compute=_parts, moves=True, shaping=(1,), once_attributes=("split",), ignores=("num_outputs",)
+)
 def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> Any:
     axis = x.axis(call.integer("axis", 0))
     given = call.optional_integers("split") if sizes is None else plain_numbers(sizes, "split")

@@ -15,6 +15,7 @@ from ....graph.tensor import FLOAT32, Tensor
 from ...converted.functions import Compare, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
+from .._operator import OPERATORS
 from ..operators.sampling import Determinant
 from ..tensor import ByNumpy, Recipe
 from ._registry import NoForm, writes
@@ -305,12 +306,6 @@ def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: R
     ]
 
 
-# What are inputs now were attributes of operators of these names, up to an opset.
-_ONCE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "Slice": ("starts", "ends", "axes"), "Squeeze": ("axes",), "Unsqueeze": ("axes",), "Split": ("split",),
-} | {f"Reduce{name}": ("axes",) for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare")}  # fmt: skip
-
-
 def _in_newer_form(
     file: GraphFile, call: Call, given: list[str], outputs: Sequence[Tensor], attributes: dict[str, Any]
 ) -> list[str]:
@@ -318,7 +313,7 @@ def _in_newer_form(
     if call.op == "Hardmax" and call.opset < 13:  # over all axes from this one on
         rows = file.node("Flatten", *given, axis=call.integer("axis", 1))
         return [file.reshaped(file.node("Hardmax", rows, axis=1), outputs[0].shape)]
-    for name in _ONCE_ATTRIBUTES.get(call.op, ()):
+    for name in OPERATORS[call.op].once_attributes:
         if name in attributes:
             given = [*given, file.integers(attributes.pop(name))]
     if call.op == "Split" and len(given) == 1:
