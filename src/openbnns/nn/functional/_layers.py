@@ -58,15 +58,40 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _given_shape(weight: Any, rank: int, who: str, axes: str) -> tuple[int, ...]:
-    """The shape of weights that a function was given."""
+_AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}
+
+
+def _given_shape(weight: Any, axes: int, who: str, channels: str) -> tuple[int, ...]:
+    """The shape of weights of a convolution along so many axes."""
     if not isinstance(weight, (Parameter, Tensor, np.ndarray)):
         raise TypeError(
             f"{who} is a {type(weight).__name__}. Pass an nn.Parameter, a value or an array that is not trained."
         )
-    if len(weight.shape) != rank:
-        raise ValueError(f"{who} has shape {weight.shape}, but must be {axes}.")
+    if len(weight.shape) != axes + 2:
+        raise ValueError(f"{who} has shape {weight.shape}, but must be ({channels}, {_AXES[axes]}).")
     return tuple(map(int, weight.shape))
+
+
+def _convolution(
+    kind: Any, input: TensorLike, weight: Any, bias: Any, stride: Pair, padding: Any, dilation: Pair, groups: int
+) -> Any:
+    """A convolution whose sizes are those of its weights; ``kind`` is the layer."""
+    who = f"conv{kind.axes}d"
+    outputs, inputs, *kernel = _given_shape(weight, kind.axes, f"{who}: weight", "out, in / groups")
+    layer = kind(inputs * groups, outputs, kernel, stride, padding, dilation, groups, bias is not None)
+    return _convolved(input, layer, who, weight, bias)
+
+
+def _transposed(
+    kind: Any, input: TensorLike, weight: Any, bias: Any, stride: Pair, padding: Pair, output_padding: Pair, groups: int,
+    dilation: Pair,
+) -> Any:  # fmt: skip
+    """The same of transposed convolutions."""
+    who = f"conv_transpose{kind.axes}d"
+    inputs, outputs, *kernel = _given_shape(weight, kind.axes, f"{who}: weight", "in, out / groups")
+    has_bias = bias is not None
+    layer = kind(inputs, outputs * groups, kernel, stride, padding, output_padding, groups, has_bias, dilation)
+    return _convolved(input, layer, who, weight, bias)
 
 
 def _convolved(input: TensorLike, layer: Any, who: str, weight: Any, bias: Any) -> Any:
@@ -376,10 +401,7 @@ def conv1d(
     groups: int = 1,
 ) -> Any:  # fmt: skip
     """Convolution of signals with ``weight`` (O, C / groups, K) and ``bias`` (O,); see Conv1d."""
-    outputs, inputs, *kernel = _given_shape(weight, 3, "conv1d: weight", "(out, in / groups, length)")
-    has_bias = bias is not None
-    layer = Conv1d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
-    return _convolved(input, layer, "conv1d", weight, bias)
+    return _convolution(Conv1d, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -394,10 +416,7 @@ def conv2d(
     >>> nn.functional.conv2d(np.float32([[[[1, 1, 5]]]]), edges).tolist()
     [[[[0.0, 4.0]]]]
     """
-    outputs, inputs, *kernel = _given_shape(weight, 4, "conv2d: weight", "(out, in / groups, height, width)")
-    has_bias = bias is not None
-    layer = Conv2d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
-    return _convolved(input, layer, "conv2d", weight, bias)
+    return _convolution(Conv2d, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -405,10 +424,7 @@ def conv3d(
     groups: int = 1,
 ) -> Any:  # fmt: skip
     """Convolution of volumes with ``weight`` (O, C / groups, KD, KH, KW) and ``bias`` (O,); see Conv3d."""
-    outputs, inputs, *kernel = _given_shape(weight, 5, "conv3d: weight", "(out, in / groups, depth, height, width)")
-    has_bias = bias is not None
-    layer = Conv3d(inputs * groups, outputs, kernel, stride, padding, dilation, groups, has_bias)
-    return _convolved(input, layer, "conv3d", weight, bias)
+    return _convolution(Conv3d, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose1d(
@@ -416,11 +432,7 @@ def conv_transpose1d(
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of signals with ``weight`` (C, O / groups, K); see ConvTranspose1d."""
-    inputs, outputs, *kernel = _given_shape(weight, 3, "conv_transpose1d: weight", "(in, out / groups, length)")
-    layer = ConvTranspose1d(
-        inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
-    )
-    return _convolved(input, layer, "conv_transpose1d", weight, bias)
+    return _transposed(ConvTranspose1d, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
@@ -428,11 +440,7 @@ def conv_transpose2d(
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of images with ``weight`` (C, O / groups, KH, KW); see ConvTranspose2d."""
-    inputs, outputs, *kernel = _given_shape(weight, 4, "conv_transpose2d: weight", "(in, out / groups, height, width)")
-    layer = ConvTranspose2d(
-        inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
-    )
-    return _convolved(input, layer, "conv_transpose2d", weight, bias)
+    return _transposed(ConvTranspose2d, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
@@ -440,9 +448,4 @@ def conv_transpose3d(
     groups: int = 1, dilation: Pair = 1,
 ) -> Any:  # fmt: skip
     """Transposed convolution of volumes with ``weight`` (C, O / groups, KD, KH, KW); see ConvTranspose3d."""
-    axes = "(in, out / groups, depth, height, width)"
-    inputs, outputs, *kernel = _given_shape(weight, 5, "conv_transpose3d: weight", axes)
-    layer = ConvTranspose3d(
-        inputs, outputs * groups, kernel, stride, padding, output_padding, groups, bias is not None, dilation
-    )
-    return _convolved(input, layer, "conv_transpose3d", weight, bias)
+    return _transposed(ConvTranspose3d, input, weight, bias, stride, padding, output_padding, groups, dilation)
