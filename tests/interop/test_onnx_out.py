@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make
+from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make, node, write
 from openbnns import cli, nn
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
@@ -477,3 +477,22 @@ def test_determinants_are_written(tmp_path: Path) -> None:
     nn.from_onnx(tmp_path / "read.onnx").to_onnx(tmp_path / "written.onnx")
     x = np.random.RandomState(0).standard_normal((5, 3, 3)).astype(np.float32)
     np.testing.assert_allclose(by_reference(tmp_path / "written.onnx", [x])[0], np.linalg.det(x), 1e-5)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("image", [(6, 9), (15,)])
+def test_places_of_maxima_are_written(image: tuple[int, ...], order: int, tmp_path: Path) -> None:
+    """For any batch; and values that are put back into an image that is larger than the pooling leaves one."""
+    windows = {"kernel_shape": [3] * len(image), "strides": [3] * len(image)}
+    nodes = [
+        node("MaxPool", "x", "y places", storage_order=order, **windows), node("Neg", "y", "z"),
+        node("MaxUnpool", "y places shape" if len(image) == 2 else "y places", "back", **windows),
+    ]  # fmt: skip
+    weights = {"shape": np.array([3, 2, *(n + 1 for n in image)])}
+    kinds = {"places": onnx.TensorProto.INT64}
+    outputs = ["z", "places", *([] if order else ["back"])]
+    path = write(tmp_path / "read.onnx", nodes[: 3 - order], {"x": ["N", 2, *image]}, outputs, weights, kinds=kinds)
+    nn.from_onnx(path).to_onnx(tmp_path / "written.onnx")
+    x = np.random.RandomState(0).standard_normal((3, 2, *image)).astype(np.float32)
+    for actual, expected in zip(by_reference(tmp_path / "written.onnx", [x]), by_reference(path, [x]), strict=True):
+        np.testing.assert_array_equal(actual, expected)

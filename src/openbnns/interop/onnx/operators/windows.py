@@ -288,7 +288,7 @@ def _largest(value: Tensor, windows: Windows, shape: Shape) -> Tensor:
 # Where maxima are: here in their plane, in ONNX in the whole tensor.
 
 
-def _whole_places(call: Call, places: Array, shape: Array) -> Any:
+def whole_places(call: Call, places: Array, shape: Array) -> Any:
     plane = int(np.prod(shape[2:]))
     numbers = np.arange(math.prod(places.shape[:2])).reshape(places.shape[:2])
     offsets = numbers[(...,) + (None,) * (places.ndim - 2)] * plane
@@ -298,7 +298,7 @@ def _whole_places(call: Call, places: Array, shape: Array) -> Any:
     return places + offsets
 
 
-def _plane_places(call: Call, indices: Array, sizes: Array) -> Any:
+def plane_places(call: Call, indices: Array, sizes: Array) -> Any:
     own, larger = np.split(sizes, 2)
     places = indices % int(np.prod(own))
     if len(own) == 1:
@@ -313,7 +313,7 @@ def _with_indices(call: Call, x: ForeignTensor, value: Tensor, windows: Windows,
     value.graph.append(operation)
     largest, places = operation.outputs
     image = np.array([0, 0, *map(int, x.shape[2:])])
-    return ForeignTensor(largest), by_numpy(call, [ForeignTensor(places, "i"), ForeignTensor(image)], _whole_places)[0]
+    return ForeignTensor(largest), by_numpy(call, [ForeignTensor(places, "i"), ForeignTensor(image)], whole_places)[0]
 
 
 @operator(LAYERS, "AveragePool")
@@ -420,6 +420,6 @@ def max_unpool(
     larger = sizes if given is None else given[2:]
     if len(larger) != axes or min(*sizes, *larger) < 1 or not is_same_shape(indices.shape, x.shape):
         raise Misfit(f"output_shape {given} does not fit {x.shape}")
-    places = by_numpy(call, [indices, ForeignTensor(np.array([*sizes, *larger]))], _plane_places)[0]
+    places = by_numpy(call, [indices, ForeignTensor(np.array([*sizes, *larger]))], plane_places)[0]
     value = x.numbers
     return ForeignTensor(value.graph.append(operations.MaxUnpooling(value, places.value, (*x.shape[:2], *larger))))

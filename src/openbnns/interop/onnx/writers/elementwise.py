@@ -18,7 +18,7 @@ from .._graph_file import GraphFile
 from .._operator import OPERATORS
 from ..operators.sampling import Determinant
 from ..tensor import ByNumpy, Recipe
-from ._registry import NoForm, writes
+from ._registry import WRITERS, NoForm, writes
 
 _ActivationWriter = Callable[[GraphFile, str, ActivationFunction], str]
 
@@ -265,7 +265,9 @@ def _as(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
 def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     """Whole numbers and masks of networks from other libraries."""
     if operation.function is ByNumpy:
-        return _node_again(file, operation, operation.arguments[-1])
+        recipe = operation.arguments[-1]
+        writer = WRITERS.get(recipe.body)
+        return _node_again(file, operation, recipe) if writer is None else writer(file, operation)
     kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
     if operation.function is Not:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import is_plain, is_same, product
 from ....graph.tensor import Tensor
 from .._graph_file import GraphFile
+from ..operators.windows import plane_places, whole_places
 from ._registry import NoForm, writes
+from .positions import scalar
 
 
 def _weights(file: GraphFile, given: Parameter | Tensor | None) -> str:
@@ -99,6 +102,36 @@ def max_pooling_with_indices(file: GraphFile, operation: operations.MaxPoolingWi
     plane = file.sizes([product(operation.inputs[0].shape[2:])])
     y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(operation))
     return [y, file.node("Mod", places, plane)]
+
+
+# Where maxima are, in networks from ONNX, which numbers the elements of the whole tensor.
+
+
+def _turned(file: GraphFile, places: str, width: int, rows: int, columns: int) -> str:
+    """Places in planes of this width as ``rows`` times the number of their row, and ``columns`` times that of their column."""
+    row, column = (file.node(op, places, file.integers([width])) for op in ("Div", "Mod"))
+    return file.node(
+        "Add", file.node("Mul", row, file.integers([rows])), file.node("Mul", column, file.integers([columns]))
+    )
+
+
+@writes(whole_places)
+def in_the_whole(file: GraphFile, operation: operations.CustomFunction) -> str:
+    recipe, places = operation.arguments[-1], file.use(operation.inputs[0])
+    samples, channels, *rest = operation.output.shape
+    _, _, *image = map(int, recipe.tensors[1].held)
+    if recipe.call.integer("storage_order", 0) and len(image) == 2:  # column by column
+        places = _turned(file, places, image[1], 1, image[0])
+    planes = file.node("Range", scalar(file, 0), scalar(file, samples * channels), scalar(file, 1))
+    first = file.node("Mul", planes, file.integers([math.prod(image)]))
+    return file.node("Add", places, file.reshaped(first, (samples, channels, *[1] * len(rest))))
+
+
+@writes(plane_places)
+def in_planes(file: GraphFile, operation: operations.CustomFunction) -> str:
+    own, larger = np.split(operation.arguments[-1].tensors[1].held, 2)
+    places = file.node("Mod", file.use(operation.inputs[0]), file.integers([math.prod(own)]))
+    return places if len(own) == 1 else _turned(file, places, own[1], larger[1], 1)
 
 
 # Normalizations.

@@ -29,20 +29,20 @@ def convert(file: GraphFile, operation: Convert) -> str:
     return file.node("Cast", file.use(operation.inputs[0]), to=file.kind(operation.output))
 
 
-def _scalar(file: GraphFile, size: AnySize) -> str:
+def scalar(file: GraphFile, size: AnySize) -> str:
     return file.node("Squeeze", file.sizes([size]), file.integers([0]))
 
 
 @writes(Range)
 def numbers_in_order(file: GraphFile, operation: Range) -> str:
     y, kind = operation.output, file.kind(operation.output)
-    places = file.node("Range", _scalar(file, 0), _scalar(file, y.shape[0]), _scalar(file, 1))
+    places = file.node("Range", scalar(file, 0), scalar(file, y.shape[0]), scalar(file, 1))
     start, step = (
-        file.number(n) if isinstance(n, float) else file.node("Cast", _scalar(file, n), to=file.onnx.TensorProto.FLOAT)
+        file.number(n) if isinstance(n, float) else file.node("Cast", scalar(file, n), to=file.onnx.TensorProto.FLOAT)
         for n in (operation.start, operation.step)
     )
     if y.dtype != FLOAT32 and not isinstance(operation.start, float) and not isinstance(operation.step, float):
-        start, step = (_scalar(file, n) for n in (operation.start, operation.step))
+        start, step = (scalar(file, n) for n in (operation.start, operation.step))
         return file.node("Add", file.node("Mul", places, step), start)
     wide = file.node("Cast", places, to=file.onnx.TensorProto.FLOAT)
     return file.node("Cast", file.node("Add", file.node("Mul", wide, step), start), to=kind)
@@ -52,7 +52,7 @@ def numbers_in_order(file: GraphFile, operation: Range) -> str:
 def flat_index(file: GraphFile, operation: FlatIndex) -> str:
     flat = ""
     for value, n in zip(operation.inputs, operation.sizes, strict=True):
-        size = _scalar(file, n)
+        size = scalar(file, n)
         place = file.node("Mod", file.use(value), size)
         flat = file.node("Add", file.node("Mul", flat, size), place) if flat else place
     return flat
