@@ -73,7 +73,7 @@ def _nearest(name: str, choices: Sequence[str]) -> str:
 
 
 class _Help(argparse.HelpFormatter):
-    """Leaves lists such as the examples in their lines, and fills other text."""
+    """Keeps the lines of lists, such as the examples, and wraps other text."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[tuple[int, ...], int]] = {
 KINDS = ("inference", "training")
 
 HOW = "float32 multiply-adds on registers, one loop per thread"
-"""How the peak is measured, for those who print shares of it."""
+"""The way the peak is measured, in words, for tables that show shares of it."""
 
 _SECONDS = 0.005  # of a try
 _TRIES = 3
@@ -97,7 +97,7 @@ def _row(measured: dict[str, Any], width: int) -> str:
 
 
 def _busy() -> str:
-    """A remark if other programs take the processor, which upsets times."""
+    """A warning if other programs keep the processor busy, so that times mean little."""
     try:
         load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system

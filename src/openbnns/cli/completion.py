@@ -1,4 +1,4 @@
-"""``openbnns completion``: what a shell needs to complete commands and options, made from the parser itself."""
+"""``openbnns completion``: scripts with which a shell completes commands and options, generated from the parser."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def _commands(parser: argparse.ArgumentParser) -> Commands_:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], str, list[str] | None]]:
-    """The names of every option, its help, and its choices: None if it takes no value, none of them if any will do."""
+    """The names of every option, its help, and its choices: None if it takes no value, an empty list if any value will
+    do."""
     for action in parser._actions:
         if action.option_strings:
             choices = None if action.nargs == 0 else [str(choice) for choice in action.choices or ()]

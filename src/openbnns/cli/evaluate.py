@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _training_samples(seen: Any, count: int) -> str:
-    """Say that numbers are too good, because the network was trained on what it is measured by."""
+    """Warn if scores are too good, because the network was trained on some of these samples."""
     if seen.samples >= count:
         which = "All of these samples are"
     elif seen.exact:

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show_model(options: argparse.Namespace) -> None:
-    """Print what a file says about its model; the network itself is not made."""
+    """Print the description in a model file, without making the network."""
     from ..nn.files import model_file
 
     arrays, said = model_file.read(options.model)

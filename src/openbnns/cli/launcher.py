@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Launch(NamedTuple):
-    """Which of the processes this is, how many there are, and the program that has started them."""
+    """The number of this process, the number of all processes of the job, and the program that has started them."""
 
     rank: int
     size: int
@@ -31,7 +31,7 @@ _OF_MPIEXEC = ("OMPI_COMM_WORLD_RANK", "MPI_LOCALNRANKS")  # mpiexec may itself 
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> Launch | None:
-    """How this process was started, None if by itself.
+    """The launch of this process, None if it was started by itself.
 
     ``mpiexec -n 1`` counts; one task of srun does not, as shells within jobs are such tasks.
 

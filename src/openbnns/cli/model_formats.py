@@ -63,7 +63,7 @@ class Format(NamedTuple):
     inspect: Callable[[Path, argparse.Namespace], int]
     """Prints the contents, and fails if they cannot run."""
     predict: Callable[[argparse.Namespace], int] | None = None
-    """Runs a file that need not be a network; else its network runs."""
+    """The function that runs a file without making a network of it; None if its network is run."""
 
 
 def size(text: str) -> tuple[str, int]:

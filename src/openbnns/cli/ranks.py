@@ -114,7 +114,7 @@ class Ranks:
         return f"{self._launch.command} {line}"
 
     def again(self, options: argparse.Namespace, *more: str) -> str:
-        """The command that was given, and the launcher with it; ``more`` are options that it shall have, too."""
+        """The command as it was given, with the launcher, and with ``more`` options."""
         words = list(options.command_line)
         line = shlex.join(["openbnns", *words, *(word for word in more if word not in words)])
         return line if self.comm is None or self._launch is None else f"{self._launch.command} {line}"

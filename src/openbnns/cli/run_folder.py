@@ -1,4 +1,4 @@
-"""The folder of a training run: one of its own unless it is said, with ``out`` as a link to the latest."""
+"""The folder of a training run: a new one unless ``--out`` names it, with ``out`` as a link to the latest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new(data: str) -> Path:
 
 
 def link(folder: Path) -> None:
-    """Make ``out`` a link to a folder, if it is a link or nothing yet; a folder of that name stays what it is."""
+    """Make ``out`` a link to a folder, unless ``out`` is a folder itself."""
     if LATEST.exists() and not LATEST.is_symlink():
         return
     other = LATEST.with_name(f".{LATEST.name}.{os.getpid()}")

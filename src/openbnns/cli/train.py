@@ -258,7 +258,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
 
 
 def _complete(options: argparse.Namespace, data: Any) -> None:
-    """Choose what was not said, by the data."""
+    """Choose the settings that were not given, by the data."""
     from ..nn.data.preprocessing import TablePreparation
 
     if options.model is None:
@@ -279,7 +279,8 @@ def _complete(options: argparse.Namespace, data: Any) -> None:
 
 
 def _stopping(options: argparse.Namespace, data: Any) -> Any:
-    """When the run ends, and which weights it keeps: the best by the validation samples, or the last if there are none."""
+    """The early stopping of the run, and the weights that it keeps: the best by the validation samples, or the last without
+    such."""
     from ..nn import EarlyStopping
 
     asked: int | None = options.early_stopping
@@ -307,7 +308,7 @@ def _conclude(
     options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, notes: list[str],
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Measure the network by samples that it has never seen, and write what the run has given."""
+    """Test the network on samples that it has never seen, and write the files of the run."""
     from ..nn import evaluation
     from ..nn.checkpoints import MODEL
     from ..nn.predictions import Predictions

@@ -1,4 +1,5 @@
-"""``openbnns train --tune N``: a random search for settings, on the training samples alone, in which losers end early."""
+"""``openbnns train --tune N``: a random search for settings, on the training samples alone, which ends poor settings
+early."""
 
 from __future__ import annotations
 

@@ -175,11 +175,11 @@ class RunningStatistics:
         self._before: list[Array] = []
 
     def begin(self) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._before = [array.copy() for array in self._arrays]
 
     def clear(self) -> None:
-        """A forward pass begins."""
+        """Begin a forward pass."""
         for array in self._arrays:
             array.fill(0)
 
@@ -370,7 +370,7 @@ class _Sending:
         self._waiting = deque(zip(lockstep.finished(shards), lockstep.buckets, strict=True))
 
     def after(self, part: int) -> None:
-        """This part of the pass is done."""
+        """Note that this part of the pass is done."""
         self._exchange.poll()
         while self._waiting and self._waiting[0][0] <= part:
             _, span = self._waiting.popleft()

@@ -12,7 +12,8 @@ from ..nn.batches import Span, cut
 
 
 def _middle(low: int, high: int) -> int:
-    """Where the tree over some shards is divided: the left part is the largest power of two that leaves a right one."""
+    """The place where the tree over some shards is divided: the left part is the largest power of two that leaves a right
+    one."""
     return low + (1 << (high - low - 1).bit_length() - 1)
 
 
@@ -32,7 +33,7 @@ def subtrees(run: Span, whole: Span) -> list[Span]:
 
 
 def joins(parts: Sequence[Span], whole: Span) -> list[int]:
-    """How the tree over ``whole`` is summed from subtrees that make it up: after each part, how many sums to take.
+    """The sums over the tree ``whole`` from subtrees that make it up: after each part, the number of sums to take.
 
     Each sum adds the latest two results that are not part of another one yet, the older one on the left.
 
@@ -71,12 +72,12 @@ class Shards:
 
     @cached_property
     def joins(self) -> list[int]:
-        """How the subtrees of all ranks are summed, in their order."""
+        """The sums over the subtrees of all ranks, in their order."""
         return joins([part for parts in self.subtrees for part in parts], (0, self.count))
 
     @cached_property
     def own_joins(self) -> list[int]:
-        """How this rank sums its shards to its subtrees: after each shard, how many sums to take."""
+        """The sums of the shards of this rank to its subtrees: after each shard, the number of sums to take."""
         counts = []
         for tree in self.subtrees[self.rank]:
             counts += joins([(i, i + 1) for i in range(*tree)], tree)

@@ -32,7 +32,8 @@ def optional(value: Any, who: str) -> int | None:
 
 
 def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last: AnySize | None = None) -> None:
-    """Refuse another size than a layer was made for; ``last`` is that of the last axis, where PyTorch's is another one."""
+    """Refuse a size other than the one a layer was made for; ``last`` is that of the last axis, where PyTorch's is another
+    one."""
     if expected is not None and expected != got:
         cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."
         if last == expected:
@@ -119,7 +120,8 @@ def _same(value: Any, usual: Any) -> bool:
 
 
 def changed(module: Any, **usual: Any) -> list[str]:
-    """``name=value`` for every option of a module that is not as usual. Whether there is a bias is in ``use_bias``."""
+    """``name=value`` for every option of a module that differs from its default. Whether there is a bias is in
+    ``use_bias``."""
     present = {name: getattr(module, "use_bias" if name == "bias" else name) for name in usual}
     return [f"{name}={_text(present[name])}" for name in usual if not _same(present[name], usual[name])]
 

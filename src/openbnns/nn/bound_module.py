@@ -1,4 +1,4 @@
-"""Modules called on arrays that are not simply one after the other: in tuples and dictionaries, by name, with None between."""
+"""Calls of modules with arrays in tuples or dictionaries, by name, or with None between them."""
 
 from __future__ import annotations
 

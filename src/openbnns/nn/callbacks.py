@@ -81,7 +81,8 @@ class EarlyStopping:
 
     ``metric`` is any number in the history: "validation_loss", "validation_f1", "loss". ``mode`` says whether a lower ("min") or
     a higher ("max") one is better; it is known for the loss and for the metrics of ``nn.metrics``. A change of less than
-    ``min_delta`` is none. With ``patience=None`` all epochs are trained, and the best weights are put back at the end; with
+    ``min_delta`` does not count. With ``patience=None`` all epochs are trained, and the best weights are put back at the
+    end; with
     ``keep="last"`` the network keeps those of the last epoch.
 
     >>> import numpy as np
@@ -192,7 +193,7 @@ class Best:
 
     @property
     def words(self) -> str:
-        """The metric as a sentence has it."""
+        """The metric in words, for sentences."""
         assert self.stopping is not None
         return self.stopping.metric.replace("_", " ")
 

@@ -1,4 +1,4 @@
-"""Checkpoints: everything a training run needs to go on, in one safetensors file, with a checksum over all of it.
+"""Checkpoints: everything a training run needs to continue, in one safetensors file, with a checksum over all of it.
 
 A folder keeps the latest few. A file is written whole or not at all (``weights.write_atomically``); one that was damaged
 later is found out by its checksum, and the one before is used.
@@ -82,7 +82,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def remove_litter(folder: Path) -> None:
-    """Remove what writes of a killed run left behind. Only for the process that holds the folder's lock."""
+    """Remove the unfinished files of a run that was killed. Only for the process that holds the folder's lock."""
     for path in folder.glob(".*.part"):
         if _PART.fullmatch(path.name):
             path.unlink(missing_ok=True)

@@ -198,7 +198,7 @@ class CompiledStep:
         network.backward(gradient)
         optimizer.step()
 
-    does, with the same numbers to the last bit, but Python is in charge of nothing in between.
+    does, with the same numbers to the last bit, but without Python in between.
     """
 
     def __init__(self, network: Module, loss: Any, optimizer: Optimizer, batch_size: int, loss_weights: Any) -> None:
@@ -240,8 +240,8 @@ class CompiledStep:
         """Train on samples and targets, an array each, batch by batch in their order; gives the loss of every batch.
 
         The same as a call for each of them, but all are checked at once, and samples that are float32 in C order are read
-        where they lie, by native code that makes several steps at a time. What is left at the end, too little for a batch,
-        is not trained on.
+        where they lie, by native code that makes several steps at a time. Samples left at the end, too few for a batch, are
+        not trained on.
         """
         size, count = self.batch_size, len(x) // self.batch_size * self.batch_size
         if len(x) != len(y):

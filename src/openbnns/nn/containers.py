@@ -223,7 +223,7 @@ class ModuleList(_Series):
         return ModuleList([*self, *modules])
 
     def __repr__(self) -> str:
-        """As other modules show, but modules that look the same and follow each other once, with their number."""
+        """The usual text, but with equal modules in a row shown once, with their number."""
         shown: list[tuple[str, list[str]]] = []
         for name, child in self._children.items():
             text = repr(child)

@@ -139,7 +139,7 @@ def in_words(scored: dict[str, float], predictions: Predictions, *, test: bool =
 
 
 def balance(y: Array, names: Any, task: str | None, most: int = 12) -> str:
-    """How often each class or label occurs, as a line for people."""
+    """The counts of each class or label, as a line for people."""
     if task == "classification":
         counts = np.bincount(y, minlength=max(len(names), int(y.max(initial=0)) + 1))
     elif task == "multilabel":

@@ -38,7 +38,7 @@ class History(list[dict[str, Any]]):
         return [record.get(name) for record in self]
 
     def table(self) -> Table:
-        """The numbers of all epochs, without what is not one number."""
+        """The entries of all epochs that are single numbers."""
         names = list(dict.fromkeys(key for record in self for key, value in record.items() if _is_number(value)))
         rows = [[_text(name, record.get(name)) for name in names] for record in self]
         return Table([name.replace("_", " ") for name in names], rows)

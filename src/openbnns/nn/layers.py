@@ -257,7 +257,8 @@ class EmbeddingBag(Layer):
         return total / self._counts(x) if self.mode == "mean" else total
 
     def _counts(self, x: Tensor) -> Tensor:
-        """How many rows of each bag take part, but at least 1: those that are not ``padding_idx``, looked up in a table."""
+        """The number of rows of each bag that take part, at least 1: those that are not ``padding_idx``, looked up in a
+        table."""
         table = np.ones((self.num_embeddings, 1), np.float32)
         table[self.padding_idx] = 0
         known = x.graph.append(operations.Embedding(x.graph, x, Parameter(table, requires_grad=False), None))

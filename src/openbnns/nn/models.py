@@ -148,7 +148,7 @@ def require_room(network: Module, source: str) -> None:
 
 
 def _toml_reader(path: Any) -> Any:
-    """The standard library's from Python 3.11 on, else the package it came from."""
+    """The TOML reader: that of the standard library from Python 3.11 on, else the package ``tomli``."""
     for name in ("tomllib", "tomli"):
         try:
             return import_module(name)

@@ -397,7 +397,7 @@ class Module:
         return module._parameters[name]
 
     def apply(self: _SomeModule, fn: Callable[[Any], object]) -> _SomeModule:
-        """Call ``fn`` with every module, this one last; for values that parameters shall begin with.
+        """Call ``fn`` with every module, this one last; for example to set initial values of parameters.
 
         >>> from openbnns import nn
         >>> def begin(module):
@@ -416,7 +416,7 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set every gradient to zero. Not needed before ``backward``, which overwrites.
 
-        ``set_to_none`` of PyTorch is taken and makes no difference: gradients keep their memory.
+        PyTorch's ``set_to_none`` is accepted and makes no difference: gradients keep their memory.
         """
         for parameter in self.parameters():
             if parameter.used:
@@ -424,7 +424,8 @@ class Module:
 
     @spelled
     def requires_grad_(self: _SomeModule, requires_grad: bool = True) -> _SomeModule:
-        """Train all parameters, or with False freeze them: neither gradients nor steps, but running statistics move on.
+        """Train all parameters, or with False freeze them: they get neither gradients nor steps, but running statistics are
+        still updated.
 
         >>> from openbnns import nn
         >>> net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2))
@@ -442,7 +443,7 @@ class Module:
     def training(self) -> bool:
         """The mode: true in training. Every module has its own mode, which may be set; ``train()`` sets those of all.
 
-        A pass of a network can be gone back through if the network itself is in training mode, whatever its parts are in.
+        ``backward`` works if the network itself is in training mode, whatever the modes of its parts.
         """
         graph = current_graph()
         return self._training if graph is None else graph.mode_of(self)
@@ -459,7 +460,7 @@ class Module:
 
         A part that is put into inference mode after that, with ``eval()``, stays in it: a batch normalization then uses its
         running statistics and leaves them as they are, a dropout passes everything on, and gradients go through both. To
-        keep a part so for good, override ``train``:
+        keep a part in it for good, override ``train``:
 
         >>> import numpy as np
         >>> from openbnns import nn
@@ -1164,7 +1165,7 @@ class Layer(Module):
 
 
 def _noted(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that notes what it was called with: what a model file says about the layer."""
+    """A constructor that notes its arguments, which model files record."""
 
     @wraps(init)
     def make(self: Module, *given: Any, **named: Any) -> None:
@@ -1177,7 +1178,7 @@ def _noted(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def nested(name: str, options: str, children: Iterable[tuple[str, str]]) -> str:
-    """A module with those that it holds, on lines of their own."""
+    """The text of a module, with the modules that it holds on lines of their own."""
     lines = [indent(f"({child}): {text}", "  ") for child, text in children]
     return "\n".join([f"{name}({options}", *lines, ")"]) if lines else f"{name}({options})"
 

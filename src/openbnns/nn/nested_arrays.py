@@ -83,11 +83,11 @@ def part(value: Any, key: Key) -> Any:
 
 
 def called(name: str, key: Key) -> str:
-    """How messages call a part: x, x[0], x['image'], x['image'][0]."""
+    """The name of a part in messages: x, x[0], x['image'], x['image'][0]."""
     steps = key if isinstance(key, tuple) else () if key is None else (key,)
     return name + "".join(f"[{step!r}]" for step in steps)
 
 
 def label(key: Key) -> str:
-    """How records call a part: 0, image, image.0."""
+    """The name of a part in records: 0, image, image.0."""
     return ".".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -26,7 +26,8 @@ def record_normalization(
     graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
     beta: Parameter | None, momentum: float, epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Append a normalization, which takes these arguments, or what a module in another mode than its network has instead."""
+    """Append a normalization, which takes these arguments, or what replaces it in a module whose mode is not that of its
+    network."""
     if graph.own_mode is False and type.case in ("batch", "instance") and type.moving_mean is not None:
         return _as_it_is(x, type, gamma, beta, epsilon)
     of_batch = graph.batch_normalization if type.case == "batch" else None

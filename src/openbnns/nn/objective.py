@@ -88,7 +88,7 @@ def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
 
 
 def output_keys(network: Module) -> list[Key]:
-    """The keys of what the network gives in training."""
+    """The keys of the outputs of the network in training."""
     return [as_key(path) for path in _paths(recording_of(network, True).structure, ())]
 
 
@@ -283,7 +283,7 @@ class Objective:
             self._bound.clear()
 
     def forget(self) -> None:
-        """Let go of programs that are not used any more."""
+        """Let go of programs that are no longer used."""
         self._bound.clear()
 
     def bound(self, shapes: Shapes, *, training: bool) -> Bound:

@@ -152,7 +152,7 @@ class ParameterGroup(Mapping[str, Any]):
 
     @property
     def beyond_bnns(self) -> dict[str, Any]:
-        """Settings that the optimizer of BNNS has no field for, if they do anything."""
+        """Settings that the optimizer of BNNS has no field for, if they have an effect."""
         return {name: self[name] for name in ("dampening", "initial_accumulator_value") if self._options.get(name)}
 
     def __iter__(self) -> Iterator[str]:
@@ -497,7 +497,7 @@ class Optimizer(Listed):
             group.bnns.gradient_clipping = clipping
 
     def state_dict(self) -> dict[str, Array]:
-        """Accumulators, step counts and settings, to go on later as if nothing had happened.
+        """Accumulators, step counts and settings, from which training continues with the same numbers.
 
         ``settings.lr`` and the like hold a number for every group; ``accumulator.0`` and so on are those of the optimizer, not
         copies. Gradients that wait for a step are not part of it.
@@ -608,7 +608,7 @@ def _groups(who: str, first: Any) -> list[dict[str, Any]]:
 
 
 def _shown(numbers: Mapping[str, Any]) -> str:
-    """Settings as text, without those that are as usual and the count of steps."""
+    """Settings as text, without the defaults and the count of steps."""
     usual = {"gradient_scale": 1.0, "regularization_scale": 0.0, "time_step": None, "sgd_momentum_variant": None}
     texts = {name: value.name.lower() if isinstance(value, Enum) else f"{value!r}" for name, value in numbers.items()}
     return ", ".join(

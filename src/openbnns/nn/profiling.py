@@ -38,7 +38,8 @@ Sizes = Mapping[str, int]
 class Work:
     """The arithmetic operations of a forward pass: those of products, and all others.
 
-    ``gradients`` are how many times the products a backward pass takes, where that does not follow from what is wanted.
+    ``gradients`` is the arithmetic of a backward pass in multiples of the products, where it does not follow from the
+    gradients that are wanted.
     """
 
     products: int = 0

@@ -15,7 +15,8 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Counts the steps of a run. On a terminal it shows where the run is, how it does and how long it will take."""
+    """Counts the steps of a run. On a terminal it shows the state of the run, its loss and metrics, and the time that is
+    left."""
 
     def __init__(
         self,
@@ -27,7 +28,7 @@ class Progress:
         say: Callable[[str], None],
         stream: TextIO | None = None,
     ) -> None:
-        """``steps`` are those of an epoch; ``done`` are the steps of all epochs that are behind us."""
+        """``steps`` are those of an epoch; ``done`` are the steps of the epochs before."""
         self.epochs, self.steps = epochs, steps
         self._done, self._first = done, done
         self._say = say

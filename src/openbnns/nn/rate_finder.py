@@ -132,7 +132,7 @@ def find(trainer: Trainer, feed: BatchStream, lowest: float, highest: float, ste
 
 
 def _endless(feed: BatchStream) -> Iterator[Batch]:
-    """The batches of one epoch after another, without end."""
+    """The batches of one epoch after another, endlessly."""
     epoch = 0
     while True:
         with closing(feed.epoch(epoch)) as batches:  # type: ignore[type-var]

@@ -1,7 +1,8 @@
 """Networks as their ``forward`` was recorded, and the programs that run them.
 
-``forward`` is recorded for a mode and for shapes of inputs, and again when a part of the network has changed. Other rooms ask
-for the graph with :func:`recorded_graph` and :func:`recording_of`, and record one of their own with :func:`separate_graph`.
+``forward`` is recorded for a mode and for shapes of inputs, and again when a part of the network has changed. Other packages
+ask for the graph with :func:`recorded_graph` and :func:`recording_of`, and record one of their own with
+:func:`separate_graph`.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ _DEPTH = 3  # how far lists in lists are looked through
 def _describe_stray(stray: Module, called: Module, callers: Sequence[Module]) -> str:
     """A message on a module that the network does not hold. ``callers`` are the modules whose forward runs, outermost first.
 
-    ``called`` is the module that was called: the stray itself, or one that holds it.
+    ``called`` is the module that was called: that module itself, or one that holds it.
     """
     what = type(stray).__name__
     harm = "so the network would run it, but neither train nor save its parameters."

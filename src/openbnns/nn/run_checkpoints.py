@@ -108,7 +108,7 @@ def _remind(callbacks: Sequence[Any], checkpoint: Checkpoint) -> None:
 
 
 def load(run: Run, *, override: bool) -> None:
-    """Go on from the latest checkpoint, if there is one and it is one of this run."""
+    """Continue from the latest checkpoint, if there is one and it belongs to this run."""
     trainer = run.trainer
     assert trainer.out is not None
     ours, say = run.settings, trainer.say
@@ -151,7 +151,7 @@ def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) -> bool:
-    """True if early stopping used another metric than now; a different patience does not matter."""
+    """True if early stopping used a metric other than the present one; a different patience does not matter."""
     patience = all(
         isinstance(s["early stopping"], int) or s["early stopping"] == "never" for s in (theirs, run.settings)
     )
@@ -160,7 +160,7 @@ def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) ->
 
 
 def _take(run: Run, checkpoint: Checkpoint, told: dict[str, str]) -> None:
-    """Take over the state of a checkpoint, but for what the settings that differ make meaningless."""
+    """Take over the state of a checkpoint, except for parts that other settings make meaningless."""
     trainer, state = run.trainer, checkpoint.state
     try:
         trainer.network.load_state_dict(checkpoint.part("network"))
@@ -202,7 +202,7 @@ def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any
     """Sizes, types and a hash of samples and targets, each one array or several.
 
     The hash covers every byte of an array of up to 256 MiB. A larger one is cut into 4096 parts of the same size, and the
-    first and the last 16 KiB of each are hashed, 128 MiB in all. Rows of files know themselves what to hash.
+    first and the last 16 KiB of each are hashed, 128 MiB in all. Rows of files choose themselves what to hash.
     """
     samples, targets = (part if isinstance(part, list) else [part] for part in (x, y))
     digest = hashlib.sha256()
@@ -426,7 +426,7 @@ def _is_record(record: Any, number: int) -> bool:
 
 
 def refuse_or_say(folder: Path, told: dict[str, str], override: bool, say: Callable[[str], None]) -> None:
-    """Raise CheckpointError for what differs, or, where that can be overridden and shall be, say what happens."""
+    """Raise CheckpointError for differences, or report them if they are overridden."""
     listed = "\n".join(f"  {name}: {text}" for name, text in told.items())
     fixed = any(name.startswith("network, ") for name in told)
     if fixed or not override:

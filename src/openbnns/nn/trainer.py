@@ -539,8 +539,8 @@ class Trainer(Listed):
     ) -> LearningRates:
         """Try learning rates from the lowest to the highest, one a step, and see where the loss falls fastest.
 
-        Network and optimizer are afterwards as they were before. ``x`` and ``y`` are as for :meth:`fit`. The result shows
-        itself: printed as a table with a curve, in notebooks as a figure.
+        Network and optimizer are afterwards as they were before. ``x`` and ``y`` are as for :meth:`fit`. The result prints
+        as a table with a curve, and shows as a figure in notebooks.
 
         >>> import numpy as np
         >>> from openbnns import nn

@@ -170,7 +170,7 @@ class Run:
         """Make sure that all processes of a run would write this checkpoint."""
 
     def agree(self, stop: StopRequest) -> None:
-        """Make all processes of a run know that one of them wants to stop."""
+        """Tell all processes of a run that one of them wants to stop."""
 
     def optimizer_state(self) -> dict[str, Array]:
         return self.trainer.optimizer.state_dict()
@@ -190,7 +190,7 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Steps of the optimizer that are done."""
+        """The number of steps that the optimizer has made."""
         return self.epoch * self.steps + -(-self.batch // self.accumulate)
 
     @property
@@ -319,7 +319,7 @@ class Run:
         return self.objective.divisors[0] if len(self.objective.divisors) == 1 else batch.size
 
     def _diagnosis(self, program: Program, loss: float, step: int) -> str:
-        """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
+        """The place where the numbers went wrong: the first parameter or layer whose values are not finite."""
         where = first_not_finite(self.trainer.network, program)
         files = [] if self.trainer.out is None else checkpoints.list_files(self.trainer.out)
         kept = f" The last good checkpoint is {files[0]}." if files else ""

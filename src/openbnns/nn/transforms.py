@@ -1,6 +1,6 @@
 """Transforms of batches before they reach the network: augmentation, and anything else done batch by batch.
 
-A transform is called with samples, targets and :class:`Draws`, and gives samples and targets; a function will do as well as
+A transform is called with samples, targets and :class:`Draws`, and gives samples and targets; a function can be used like
 one of these classes. ``fit(transforms=[...])`` applies them one after the other.
 
 What is random follows from the seed, the epoch, the position of the transform in the list and the number of the sample, and from

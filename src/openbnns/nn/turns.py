@@ -106,7 +106,8 @@ def require_pass(network: Any) -> None:
 
 
 def note_gradients(parameters: Iterable[Parameter]) -> None:
-    """The calling thread has computed the gradients of these; those of another one that no step has used are gone."""
+    """Note that the calling thread has computed the gradients of these; those of another one that no step has used are
+    gone."""
     own = _own.worker
     for parameter in parameters:
         writer = parameter.written_by
@@ -120,7 +121,7 @@ def note_gradients(parameters: Iterable[Parameter]) -> None:
 
 
 def use_gradients(parameters: Iterable[Parameter], who: str) -> None:
-    """The calling thread changes these by their gradients; refuses if it has computed others, which are gone."""
+    """Note that the calling thread uses these gradients; refuse if others have been computed since its own."""
     own = _own.worker
     for parameter in parameters:
         lost = parameter.lost_by

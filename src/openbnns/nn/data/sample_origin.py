@@ -1,4 +1,4 @@
-"""Where samples come from: the line of a table with its cells, or the file of an image."""
+"""The origin of samples: the line of a table with its cells, or the file of an image."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def _require_numbers(table: Table, names: Sequence[str]) -> None:
 
 
 def _guess(values: Array | None, different: int, overflowed: bool) -> tuple[str, str]:
-    """The task, and why."""
+    """The task, and the reason for it."""
     if values is None:
         return "classification", "there are words"
     if (values != np.round(values)).any():

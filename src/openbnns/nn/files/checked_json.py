@@ -1,4 +1,4 @@
-"""Checks of what a model file says: plain JSON of which nothing is believed."""
+"""Checks of the contents of a model file: plain JSON, of which nothing is trusted."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class ModelCard:
     training: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the run, as text and numbers."""
     split: Mapping[str, Any] = field(default_factory=dict)
-    """Which samples were trained on, validated with and tested with."""
+    """The split into samples to train on, to validate with and to test with."""
     results: Mapping[str, Any] = field(default_factory=dict)
     """Measurements at the end of the run."""
     library: str = __version__

@@ -110,7 +110,7 @@ def _check_samples(outputs: Sequence[Array], targets: Sequence[Array], keys: Seq
 
 
 def _positional(function: Callable[..., Any]) -> tuple[int, float]:
-    """How many arguments a function takes by position, at least and at most."""
+    """The numbers of arguments that a function takes by position, at least and at most."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some functions of C do not tell

@@ -35,7 +35,7 @@ class SamplePreparation(ABC):
         """A description of what it does, in sentences."""
 
     def formulas(self) -> list[str]:
-        """How each number that the network takes is computed, where they differ, for programs that do it themselves."""
+        """The formula of each number that the network takes, where they differ, for programs that compute it themselves."""
         return []
 
 
@@ -69,7 +69,7 @@ class ArrayPreparation(SamplePreparation):
 
     @classmethod
     def fit(cls, samples: Array, rows: Array | None = None, *, standardize: bool = True) -> ArrayPreparation:
-        """For samples like these; means and deviations are those of ``rows``, by default of all."""
+        """Make one for samples like these; means and deviations are those of ``rows``, by default of all."""
         shape = samples.shape[1:]
         if samples.dtype == np.uint8:
             return cls(shape, pixels=True)

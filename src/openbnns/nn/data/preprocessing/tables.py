@@ -466,7 +466,7 @@ def _look_through(table: Table) -> tuple[Array, Array]:
 
 @dataclass
 class _Words:
-    """How often the words of a column occur in the training rows."""
+    """The counts of the words of a column in the training rows."""
 
     counts: Array
     missing: bool = False

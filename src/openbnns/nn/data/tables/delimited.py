@@ -31,7 +31,7 @@ _CODE = re.compile(r"0\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Format:
-    """How a table is written."""
+    """The format of a table in a text file."""
 
     separator: str
     decimal: str

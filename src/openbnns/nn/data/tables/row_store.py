@@ -92,7 +92,7 @@ def _text_of(path: Path) -> str:
 
 
 def temporary_folder() -> str:
-    """For temporary files that may be large: TMPDIR, else /var/tmp, because /tmp is memory on many systems."""
+    """The folder for temporary files that may be large: TMPDIR, else /var/tmp, because /tmp is memory on many systems."""
     return tempfile.gettempdir() if os.environ.get("TMPDIR") or not os.path.isdir("/var/tmp") else "/var/tmp"
 
 
@@ -125,7 +125,7 @@ class RowStore:
 
     @property
     def rows(self) -> int:
-        """That are there."""
+        """The number of rows so far."""
         return self._written + self._used
 
     @property
@@ -143,7 +143,7 @@ class RowStore:
         return numbers[self._used :], exact[self._used :], codes[self._used :]
 
     def take(self, count: int) -> None:
-        """So many rows of what :meth:`free` gave are filled."""
+        """Note that so many rows of the memory from :meth:`free` are filled."""
         self._used += count
 
     def _make_room(self) -> None:

@@ -84,7 +84,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """That it takes in memory."""
+        """The bytes that it takes in memory."""
         return self.numbers.nbytes + self.exact.nbytes + self.codes.nbytes
 
     def read(self, chosen: Any) -> tuple[Array, Array]:
