@@ -10,6 +10,11 @@ import numpy as np
 from openbnns import gradcheck, nn
 
 
+def some(*shape: int, seed: int = 0, low: float = -1.5, high: float = 1.5) -> Any:
+    """Random numbers that functions of values take."""
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
+
+
 class Applied(nn.Module):
     """A function as a network, with parameters behind its inputs."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from helpers import numbers
 from openbnns import capi
 from openbnns._words import Caller
 from openbnns.capi import BNNSNDArrayDescriptor
@@ -19,10 +20,6 @@ AF = ob.ActivationFunction
 
 
 pytestmark = pytest.mark.usefixtures("engine")
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def dense(**options: Any) -> ob.FullyConnectedLayer:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from function_checks import some
 from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.recording import recorded_graph
@@ -68,10 +69,6 @@ def check(body: Callable[..., Any], oracle: Callable[..., Any], inputs: Arrays, 
         expected = differences(oracle, arrays, cotangent.astype(np.float64), i)
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(gradient, expected, rtol=2e-3, atol=2e-4 * scale, err_msg=f"operand {i}")
-
-
-def some(*shape: int, seed: int = 0, low: float = -1.5, high: float = 1.5) -> Any:
-    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
 
 
 X = some(3, 4, 5)

@@ -10,24 +10,13 @@ import pytest
 
 import openbnns
 from attention_formulas import softmax
+from function_checks import Applied
+from helpers import numbers
 from openbnns import nn
 from openbnns.nn.recording import recorded_graph
 
 F = nn.functional
 N, T, S, H, D = 3, 9, 21, 2, 5
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-class Net(nn.Module):
-    def __init__(self, body: Callable[..., Any]) -> None:
-        super().__init__()
-        self.body = body
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.body(*inputs)
 
 
 def attend(q: Any, k: Any, v: Any, added: Any = 0.0, scale: float | None = None) -> Any:
@@ -39,7 +28,7 @@ def causal(target: int, source: int) -> Any:
     return np.where(np.triu(np.ones((target, source)), 1), -np.inf, 0.0)
 
 
-def check(net: Net, arrays: list[Any], formula: Callable[..., Any]) -> None:
+def check(net: Applied, arrays: list[Any], formula: Callable[..., Any]) -> None:
     """Values, and gradients along random directions against differences of the formula."""
     net.build(*(array.shape[1:] for array in arrays))
     wide = [array.astype(np.float64) for array in arrays]
@@ -58,7 +47,7 @@ def check(net: Net, arrays: list[Any], formula: Callable[..., Any]) -> None:
             assert abs(np.vdot(gradient, along) - slope) <= bound, i
 
 
-def kinds(net: Net) -> list[str]:
+def kinds(net: Applied) -> list[str]:
     return [type(operation).__name__ for operation in recorded_graph(net).operations]
 
 
@@ -83,7 +72,7 @@ MASKS: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("mask", MASKS)
 def test_masks(mask: str, engine: str) -> None:
     options, added = MASKS[mask]
-    net = Net(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options))
+    net = Applied(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **options))
     arrays = [numbers(N, H, T, D), numbers(N, H, S, D, seed=1), numbers(N, H, S, D + 2, seed=2)]
     check(net, arrays, lambda q, k, v: attend(q, k, v, added, options.get("scale")))
     one = mask not in ("whole numbers", "negative scale")
@@ -93,7 +82,7 @@ def test_masks(mask: str, engine: str) -> None:
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (64, 64, 16), (70, 33, 24), (130, 300, 64)], ids=str)
 def test_sizes(sizes: tuple[int, int, int]) -> None:
     t, s, d = sizes
-    net = Net(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **CAUSAL))
+    net = Applied(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **CAUSAL))
     arrays = [numbers(2, 3, t, d), numbers(2, 3, s, d, seed=1), numbers(2, 3, s, d, seed=2)]
     check(net, arrays, lambda q, k, v: attend(q, k, v, causal(t, s)))
 
@@ -116,7 +105,7 @@ def merged(y: Any) -> Any:
 
 
 def test_transposed_heads(engine: str) -> None:
-    net = Net(lambda q, k, v: merged(F.scaled_dot_product_attention(heads(q), heads(k), heads(v), **CAUSAL)))
+    net = Applied(lambda q, k, v: merged(F.scaled_dot_product_attention(heads(q), heads(k), heads(v), **CAUSAL)))
     arrays = [numbers(N, T, H * D), numbers(N, S, H * D, seed=1), numbers(N, S, H * D, seed=2)]
     check(net, arrays, lambda q, k, v: joined(attend(split(q), split(k), split(v), causal(T, S))))
     assert kinds(net) == ["AttentionHeads"]
@@ -138,7 +127,7 @@ def crossed(x: Any) -> Any:
 
 @pytest.mark.parametrize("way", [chunks, unbound, crossed])
 def test_parts_of_one_tensor(way: Any, engine: str) -> None:
-    net = Net(lambda x: merged(F.scaled_dot_product_attention(*way(x), **CAUSAL)))
+    net = Applied(lambda x: merged(F.scaled_dot_product_attention(*way(x), **CAUSAL)))
 
     def formula(x: Any) -> Any:
         parts = [split(part) for part in np.split(x, 3, -1)]
@@ -158,29 +147,29 @@ def test_parts_that_are_used_elsewhere() -> None:
         q, k, v = np.split(x, 3, -1)
         return joined(attend(split(q), split(k), split(v))) + v * q
 
-    check(Net(body), [numbers(N, T, 3 * H * D)], formula)
+    check(Applied(body), [numbers(N, T, 3 * H * D)], formula)
 
 
 def test_one_head_of_parts() -> None:
-    net = Net(lambda x: F.scaled_dot_product_attention(*x.chunk(3, -1), **CAUSAL))
+    net = Applied(lambda x: F.scaled_dot_product_attention(*x.chunk(3, -1), **CAUSAL))
     check(net, [numbers(N, T, 3 * D)], lambda x: attend(*np.split(x, 3, -1), causal(T, T)))
     assert kinds(net) == ["AttentionHeads"]
 
 
 def test_one_value_three_times(engine: str) -> None:
-    net = Net(lambda x: F.scaled_dot_product_attention(x, x, x, **CAUSAL))
+    net = Applied(lambda x: F.scaled_dot_product_attention(x, x, x, **CAUSAL))
     check(net, [numbers(N, T, D)], lambda x: attend(x, x, x, causal(T, T)))
 
 
 def test_key_and_value_from_one_part() -> None:
-    net = Net(lambda q, x: merged(F.scaled_dot_product_attention(heads(q), heads(x), heads(x))))
+    net = Applied(lambda q, x: merged(F.scaled_dot_product_attention(heads(q), heads(x), heads(x))))
     arrays = [numbers(N, T, H * D), numbers(N, S, H * D, seed=1)]
     check(net, arrays, lambda q, x: joined(attend(split(q), split(x), split(x))))
 
 
 def test_other_shapes_are_computed_step_by_step() -> None:
     """Keys for all heads."""
-    net = Net(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **CAUSAL))
+    net = Applied(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, **CAUSAL))
     arrays = [numbers(N, H, T, D), numbers(N, 1, S, D, seed=1), numbers(N, 1, S, D, seed=2)]
     check(net, arrays, lambda q, k, v: attend(q, k, v, causal(T, S)))
 
@@ -193,17 +182,17 @@ def test_arrays_of_any_order() -> None:
 
 
 def test_permutations_in_a_row_are_one() -> None:
-    net = Net(lambda x: x.permute(0, 2, 1, 3).permute(0, 2, 3, 1))
+    net = Applied(lambda x: x.permute(0, 2, 1, 3).permute(0, 2, 3, 1))
     x = numbers(N, 2, 3, 4)
     np.testing.assert_array_equal(net(x), x.transpose(0, 1, 3, 2))
     assert kinds(net) == ["Permute"]
-    same = Net(lambda x: x.permute(0, 3, 1, 2).permute(0, 2, 3, 1) * 2)
+    same = Applied(lambda x: x.permute(0, 3, 1, 2).permute(0, 2, 3, 1) * 2)
     np.testing.assert_array_equal(same(x), 2 * x)
     assert "Permute" not in kinds(same)
 
 
-def dropped(rate: float) -> Net:
-    net = Net(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=rate, **CAUSAL))
+def dropped(rate: float) -> Applied:
+    net = Applied(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=rate, **CAUSAL))
     net.build((H, T, D), (H, S, D), (H, S, D))
     return net.train()
 

@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_checks import Applied, check, listed
+from function_checks import Applied, check, listed, some
 from openbnns import gradcheck, nn
 from openbnns.nn import functional as F
-
-
-def some(*shape: int, seed: int = 0, low: float = -1.5, high: float = 1.5) -> Any:
-    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
 
 
 def whole(*shape: int, end: int, seed: int = 5) -> Any:

@@ -9,17 +9,13 @@ import numpy as np
 import pytest
 
 from autograd import differentiate
-from function_checks import Applied
+from function_checks import Applied, some
 from openbnns import nn
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
 T = torch.nn.functional
 F = nn.functional
-
-
-def some(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).uniform(-1.5, 1.5, shape).astype(np.float32)
 
 
 X, Y, I = some(3, 4, 5), some(3, 4, 5, seed=1), np.random.default_rng(2).integers(0, 3, (3, 4, 5))  # noqa: E741

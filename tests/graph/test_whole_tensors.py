@@ -9,23 +9,10 @@ import numpy as np
 import pytest
 
 import openbnns as bn
+from function_checks import Applied
+from helpers import numbers
 from openbnns import nn
 from openbnns.nn import functional as F
-
-
-def some(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
-
-
-class Applied(nn.Module):
-    """A function of values as a network."""
-
-    def __init__(self, body: Callable[..., Any]) -> None:
-        super().__init__()
-        self.body = body
-
-    def forward(self, *inputs: nn.Value) -> Any:
-        return self.body(*inputs)
 
 
 def unit(x: Any) -> Any:
@@ -78,17 +65,17 @@ def test_across_the_batch(name: str, engine: str) -> None:
     net = Applied(body)
     with bn.engine(engine):
         for samples in (6, 3, 7):
-            x = some(samples, 5, seed=samples)
+            x = numbers(samples, 5, seed=samples)
             np.testing.assert_allclose(net(x), expected(x.astype(np.float64)), rtol=2e-5, atol=2e-5)
-            assert net.backward(some(*np.shape(net(x)))).shape == x.shape
-        assert bn.gradcheck(net, some(4, 5)).passed
+            assert net.backward(numbers(*np.shape(net(x)))).shape == x.shape
+        assert bn.gradcheck(net, numbers(4, 5)).passed
 
 
 @pytest.mark.parametrize("name", ACROSS)
 def test_one_recording_serves_all_batches(name: str) -> None:
     net = Applied(ACROSS[name][0])
     for samples in (6, 3, 7, 11):
-        net(some(samples, 5))
+        net(numbers(samples, 5))
     assert len(net._recordings) == 1, [str(guard) for r in net._recordings for guard in r.graph.sizes.guards]
 
 
@@ -117,7 +104,7 @@ def test_plain_numbers_are_guards() -> None:
 
     net = Loop()
     for samples in (3, 5, 3, 5):
-        x = some(samples, 2)
+        x = numbers(samples, 2)
         expected = x[0].astype(np.float64)
         for row in x[1:]:
             expected = expected * 0.5 + row
@@ -134,7 +121,7 @@ def test_branches_on_sizes_are_guards() -> None:
 
     net = Branch()
     for samples, factor in ((2, 3), (3, 3), (9, 2), (5, 2), (4, 3)):
-        x = some(samples, 2)
+        x = numbers(samples, 2)
         np.testing.assert_allclose(net(x), x * factor, rtol=1e-6)
     assert net.count == [2]
 
@@ -142,17 +129,17 @@ def test_branches_on_sizes_are_guards() -> None:
 def test_arrays_of_the_size_of_the_batch() -> None:
     net = Applied(lambda x: x * np.arange(x.shape[0], dtype=np.float32)[:, None])
     for samples in (3, 2):
-        x = some(samples, 4)
+        x = numbers(samples, 4)
         np.testing.assert_allclose(net(x), x * np.arange(samples)[:, None], rtol=1e-6)
 
 
 def test_even_batches() -> None:
     net = Applied(lambda x: x.reshape(x.shape[0] // 2, 2, 4).sum(1))
     for samples in (4, 6):
-        x = some(samples, 4)
+        x = numbers(samples, 4)
         np.testing.assert_allclose(net(x), x.reshape(-1, 2, 4).sum(1), rtol=1e-5)
     with pytest.raises(ValueError, match="do not fill"):
-        net(some(5, 4))
+        net(numbers(5, 4))
 
 
 # Inputs with samples of their own.
@@ -174,8 +161,8 @@ def test_a_graph_network() -> None:
     net = Convolved()
     for count in (5, 8):
         x, edges = (
-            some(count, 4),
-            (np.abs(some(count, count)) > 0.5).astype(np.float32) + np.eye(count, dtype=np.float32),
+            numbers(count, 4),
+            (np.abs(numbers(count, count)) > 0.5).astype(np.float32) + np.eye(count, dtype=np.float32),
         )
         hidden = np.maximum(
             edges @ (x @ net.first.weight.data.T + net.first.bias.data) / edges.sum(1, keepdims=True), 0
@@ -183,17 +170,17 @@ def test_a_graph_network() -> None:
         np.testing.assert_allclose(
             net(x, edges), edges @ (hidden @ net.second.weight.data.T + net.second.bias.data), rtol=1e-4, atol=1e-5
         )
-    assert bn.gradcheck(net, some(4, 4), np.ones((4, 4), np.float32)).passed
+    assert bn.gradcheck(net, numbers(4, 4), np.ones((4, 4), np.float32)).passed
 
 
 def test_inputs_with_different_numbers_of_samples() -> None:
     net = Applied(lambda queries, keys: F.softmax(queries @ keys.T, dim=1) @ keys)
     for n, m in ((3, 5), (4, 5), (6, 2), (4, 4)):
-        q, k = some(n, 3), some(m, 3, seed=1)
+        q, k = numbers(n, 3), numbers(m, 3, seed=1)
         np.testing.assert_allclose(net(q, k), softmax(q @ k.T, 1) @ k, rtol=1e-4, atol=1e-5)
-    assert bn.gradcheck(net, some(3, 3), some(5, 3)).passed
+    assert bn.gradcheck(net, numbers(3, 3), numbers(5, 3)).passed
     with pytest.raises(ValueError, match=r"do not fit together.* inputs have 2, 3 samples"):
-        Applied(lambda a, b: a + b)(some(2, 4), some(3, 4))
+        Applied(lambda a, b: a + b)(numbers(2, 4), numbers(3, 4))
 
 
 # Several shapes.
@@ -209,12 +196,12 @@ def test_a_convolutional_network_takes_other_images() -> None:
         nn.GlobalAvgPool2d(),
     )
     for height, width in ((16, 16), (20, 12), (16, 16), (9, 30)):
-        x = some(2, 3, height, width)
+        x = numbers(2, 3, height, width)
         assert net.train()(x).shape == (2, 2)
-        assert net.backward(some(2, 2)).shape == x.shape
+        assert net.backward(numbers(2, 2)).shape == x.shape
         net.eval()(x)
     fresh = nn.Sequential(*net).eval()
-    x = some(3, 3, 20, 12)
+    x = numbers(3, 3, 20, 12)
     np.testing.assert_array_equal(net(x), fresh(x))
 
 
@@ -232,7 +219,7 @@ def test_a_language_model_takes_prompts_of_any_length() -> None:
     net = Model()
     whole = np.random.default_rng(0).integers(0, 11, (2, 16))
     net.train()(whole)
-    net.backward(some(2, 16, 11))
+    net.backward(numbers(2, 16, 11))
     y = net.eval()(whole)
     for length in (5, 1, 12):
         np.testing.assert_allclose(net(whole[:, :length]), y[:, :length], rtol=1e-4, atol=1e-5)
@@ -243,22 +230,22 @@ def test_a_language_model_takes_prompts_of_any_length() -> None:
 def test_many_lengths_keep_few_recordings() -> None:
     net = nn.Sequential(nn.LSTM(3, 4, last_only=True), nn.Linear(4, 2)).eval()
     lengths = [*range(1, 40), *range(1, 40)]
-    outputs = {length: net(some(2, length, 3)) for length in lengths}
+    outputs = {length: net(numbers(2, length, 3)) for length in lengths}
     assert len(net._recordings) <= 16
     for length in (3, 38):
-        np.testing.assert_array_equal(net(some(2, length, 3)), outputs[length])
+        np.testing.assert_array_equal(net(numbers(2, length, 3)), outputs[length])
 
 
 def test_a_misfit_names_the_shape_that_the_network_was_built_for() -> None:
     net = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
-    net(some(2, 3, 4))
+    net(numbers(2, 3, 4))
     with pytest.raises(
         ValueError, match=r"input 0 has shape \(2, 5\), but the network is built for \(N, 3, 4\).*12 inputs"
     ):
-        net(some(2, 5))
+        net(numbers(2, 5))
     with pytest.raises(ValueError, match=r"For one sample pass x\[None\]"):
-        net(some(3, 4))
-    assert net(some(5, 3, 4)).shape == (5, 2)
+        net(numbers(3, 4))
+    assert net(numbers(5, 3, 4)).shape == (5, 2)
 
 
 # Parameters alone.
@@ -268,12 +255,12 @@ def test_weight_normalization_by_hand() -> None:
     class Normalized(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.v, self.g = nn.Parameter(some(3, 4)), nn.Parameter(some(3, 1, seed=1))
+            self.v, self.g = nn.Parameter(numbers(3, 4)), nn.Parameter(numbers(3, 1, seed=1))
 
         def forward(self, x: nn.Value) -> nn.Value:
             return F.linear(x, self.g * self.v / self.v.norm(2, 1, True))
 
-    net, x = Normalized(), some(5, 4)
+    net, x = Normalized(), numbers(5, 4)
     v, g = net.v.data, net.g.data
     np.testing.assert_allclose(net(x), x @ (g * v / np.linalg.norm(v, axis=1, keepdims=True)).T, rtol=1e-5, atol=1e-6)
     assert bn.gradcheck(net, x).passed
@@ -313,7 +300,7 @@ def test_a_loss_that_forward_computes() -> None:
             return (z @ z.T).mean()
 
     trainer = nn.Trainer(Loss(), lambda loss: loss, nn.Adam(0.05), batch_size=16, seed=1, quiet=True)
-    history = trainer.fit(some(64, 6) + 1, epochs=6)
+    history = trainer.fit(numbers(64, 6) + 1, epochs=6)
     assert history[-1]["loss"] < history[0]["loss"]
 
 
@@ -342,7 +329,7 @@ def test_training_on_sequences_of_many_lengths() -> None:
 
 def test_constants_in_other_orders_are_read_by_native_calls() -> None:
     """Views of the same memory in the same order are one contiguous constant; one that a module holds is followed."""
-    table, held = some(5, 7), some(7, 7)
+    table, held = numbers(5, 7), numbers(7, 7)
 
     class Turned(nn.Module):
         def __init__(self) -> None:
@@ -353,7 +340,7 @@ def test_constants_in_other_orders_are_read_by_native_calls() -> None:
             y = x @ table[:, ::-1][:3].T @ table[:, ::-1][:3]
             return (x @ table[:, ::-1][:3].T @ table[:3]) * y @ self.held.T
 
-    net, x = Turned().build((7,)).eval(), some(4, 7)
+    net, x = Turned().build((7,)).eval(), numbers(4, 7)
     for _ in range(4):
         a = x @ table[:3, ::-1].T
         np.testing.assert_allclose(net(x), (a @ table[:3]) * (a @ table[:3, ::-1]) @ net.held.T, 1e-4, 1e-4)

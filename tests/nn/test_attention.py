@@ -11,15 +11,12 @@ import pytest
 
 import openbnns
 from attention_formulas import attention
+from helpers import numbers
 from openbnns import nn
 from openbnns.nn.recording import recorded_graph
 
 N, T, S, D, HEADS = 3, 5, 7, 6, 2
 F = nn.functional
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def flags(*shape: int, seed: int = 0) -> Any:

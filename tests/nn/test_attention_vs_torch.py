@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import numbers
 from openbnns import nn
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
 
 N, T, S, D, HEADS = 3, 5, 7, 12, 3
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def padding(*shape: int, seed: int = 0) -> Any:

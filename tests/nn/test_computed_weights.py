@@ -8,13 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_checks import Applied, check
+from function_checks import Applied, check, some
 from openbnns import gradcheck
 from openbnns.nn import functional as F
-
-
-def some(*shape: int, seed: int = 0, low: float = -1.5, high: float = 1.5) -> Any:
-    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
 
 
 def standardized(w: Any) -> Any:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import numbers
 from openbnns import nn
 from openbnns.nn import functional as F
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def chances(*shape: int, seed: int = 0) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import numbers
 from openbnns import nn
 from openbnns.nn import functional as F
 
@@ -40,10 +41,6 @@ class Net(nn.Module):
         a, b = self.first(x).chunk(2, dim=1)
         length, angle = Polar.apply(a + self.shift, b, 3.0)
         return F.cat([length, angle * length], dim=1)
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def by_hand(x: Any, weight: Any, bias: Any, shift: Any) -> Any:

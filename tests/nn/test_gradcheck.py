@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from function_checks import Applied
 from helpers import Array
 from networks import Net, copies, numbers
 from openbnns import engines, nn
@@ -48,17 +49,6 @@ class WrongCube(Cube):
         (x,) = ctx.saved_tensors
         result: Array = 2 * x**2 * dy
         return result
-
-
-class Apply(nn.Module):
-    """A function of values as a module."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: nn.Value) -> Any:
-        return self.function(x)
 
 
 # Networks that are right.
@@ -214,7 +204,7 @@ def test_tied_unused_and_frozen_parameters() -> None:
 
 
 def test_what_is_detached_is_a_constant() -> None:
-    passes(Apply(lambda x: (x * x.detach() + x.detach() ** 2).sum(1)), numbers(3, 4))
+    passes(Applied(lambda x: (x * x.detach() + x.detach() ** 2).sum(1)), numbers(3, 4))
 
 
 # Functions.
@@ -382,7 +372,7 @@ def test_an_error_leaves_it_as_it_was_too(engine: str) -> None:
         def backward(ctx: Any, dy: Array) -> Array:
             raise ZeroDivisionError
 
-    net = nn.Sequential(nn.Linear(3), Apply(Fails.apply))
+    net = nn.Sequential(nn.Linear(3), Applied(Fails.apply))
     x = numbers(2, 3)
     y = net(x)
     with pytest.raises(ZeroDivisionError):
@@ -400,7 +390,7 @@ def test_native_gradients_are_compared(monkeypatch: pytest.MonkeyPatch, engine: 
         def backward(ctx: Any, dy: Array) -> Array:
             return Cube.backward(ctx, dy) * (1.1 if dy.dtype == np.float32 else 1.0)
 
-    report = check(Apply(Narrow.apply), numbers(3, 4))
+    report = check(Applied(Narrow.apply), numbers(3, 4))
     (row,) = report.rows
     assert not report.ok
     assert row.relative_error < 1e-6

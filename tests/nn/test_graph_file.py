@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from every_layer import LAYERS, Array, assert_same, samples_for, shapes_of, train
+from networks import numbers
 from openbnns import nn
 from openbnns.nn import functional as F
 from openbnns.nn.files import graph_file, model_file
@@ -149,10 +150,6 @@ class Cube(nn.Function):
 class WithFunction(nn.Module):
     def forward(self, x: Any) -> Any:
         return Cube.apply(x)
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
 def whole(path: Path) -> tuple[nn.Module, nn.Module]:

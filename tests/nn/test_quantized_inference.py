@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns as bn
+from helpers import numbers
 from openbnns import datasets, engines, nn
 from openbnns.graph.operations import quantized
 from openbnns.graph.operations.quantized import Scaling
@@ -25,10 +26,6 @@ def _without_the_warning_of_slow_cpus(request: pytest.FixtureRequest) -> Any:
         if "warned" not in request.node.name:
             warnings.filterwarnings("ignore", "openbnns: precision 'int8'", RuntimeWarning)
         yield
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
 def compiled(net: nn.Module, x: Array, batch: int | None = None, **options: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import openbnns
+from helpers import numbers
 from openbnns import nn
 from recurrent_formulas import layers
 
@@ -35,10 +36,6 @@ class Whole(nn.Module):
         given = (tuple(rest) if len(rest) > 1 else rest[0]) if self.states else None
         y, final = self.layer(x, given, lengths=lengths)
         return y, final
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 OPTIONS = [

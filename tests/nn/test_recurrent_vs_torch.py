@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import numbers
 from openbnns import nn
 
 pytestmark = pytest.mark.peers
@@ -29,10 +30,6 @@ class Net(nn.Module):
         hx = None if not rest else rest[0] if len(rest) == 1 else tuple(rest)
         y, final = self.layer(x, hx, lengths=lengths)
         return y, final
-
-
-def numbers(*shape: int, seed: int) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def close(ours: Any, theirs: Any, what: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import numbers
 from openbnns import nn
 
 
@@ -20,10 +21,6 @@ class Two(nn.Module):
     def forward(self, image: nn.Value, extra: nn.Value) -> dict[str, Any]:
         h = self.one(image.reshape(image.shape[0], -1)) + self.two(extra)
         return {"scores": self.joint(h), "parts": (h, h.reshape(-1, 5, 1))}
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def test_dictionaries_of_outputs() -> None:

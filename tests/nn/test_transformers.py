@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from attention_formulas import attention, softmax
+from helpers import numbers
 from openbnns import nn
 
 N, T, S, D, HEADS, WIDE = 3, 5, 7, 6, 2, 11
 F = nn.functional
-
-
-def numbers(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def normalized(x: Any, p: Any, name: str) -> Any:

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from function_checks import Applied, check
+from function_checks import Applied, check, some
 from openbnns import gradcheck, nn
 from openbnns.nn import functional as F
-
-
-def some(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).uniform(-1.5, 1.5, shape).astype(np.float32)
 
 
 def windows(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
