@@ -563,8 +563,53 @@ CASES |= {
     "constants that grow": (
         lambda x: torch.eye(len(x), dtype=x.dtype) @ x.flatten(1) * torch.arange(1, len(x) + 1)[:, None], (floats(3, 5, 6),),
     ),
+    "fill_": (lambda x: x * torch.empty_like(x).fill_(2.0) + torch.zeros_like(x).fill_(x[0, 0, 0]), (floats(3, 5, 6),)),
+    "zero_": (lambda x: x.clone().zero_() + x.cpu(), (floats(3, 5, 6),)),
+    "out": (lambda x: in_place_of_another(x) * x, (floats(3, 5, 6),)),
+    "names of NumPy": (lambda x: x.mean(axis=1, keepdims=True) + x.softmax(axis=-1), (floats(3, 5, 6),)),
+    "changed in place by other functions": (
+        lambda x: x.clone().tril_().add_(1).gt_(1.2) + x.clone().addcdiv_(x, x.exp()).sgn_(), (floats(3, 5, 5),),
+    ),
+    "a mask in place": (lambda x: masked_in_place(x), (floats(3, 5, 6),)),
+    "filled piece by piece": (lambda x: piece_by_piece(x), (floats(3, 5, 6),)),
+    "F.grid_sample": (
+        lambda x, places: F.grid_sample(x, places, align_corners=False)
+        + F.grid_sample(x, 1.3 * places, "bilinear", "reflection", True)
+        + F.grid_sample(x, places, padding_mode="border", align_corners=False),
+        (IMAGE, np.tanh(floats(3, 4, 3, 2))),
+    ),
+    "packed sequences": (lambda s, x, lengths: packed(s, x, lengths), (X, tokens(4, 3, low=1))),
     "copy_": (lambda x: torch.zeros(len(x), 5, 6, dtype=x.dtype).copy_(x.sin()), (floats(3, 5, 6),)),
 }  # fmt: skip
+
+
+def in_place_of_another(x: Any) -> Any:
+    y = torch.ones_like(x)
+    with torch.no_grad():
+        torch.mul(x, 2, out=y)
+    return y
+
+
+def masked_in_place(x: Any) -> Any:
+    y = x * 1
+    y[y < 0] = 0.5
+    y[:, 2:][x[:, 2:] > 1] = x[0, 0, 0]
+    y[(x > 0.3).all(-1)] = x[0, 0]
+    y[torch.eye(5, 6, dtype=torch.bool).expand(len(x), -1, -1)] = -1
+    return y
+
+
+def piece_by_piece(x: Any) -> Any:
+    y = torch.empty(len(x), 2, 6, dtype=x.dtype)
+    y[:, 0] = x[:, 1]
+    y[:, 1] = x.new_empty(6).fill_(3.0)
+    return y
+
+
+def packed(s: Any, x: Any, lengths: Any) -> Any:
+    rnn = torch.nn.utils.rnn
+    samples = rnn.pack_padded_sequence((x * s.p).transpose(0, 1), lengths, enforce_sorted=False)
+    return rnn.pad_packed_sequence(samples, True, -2.0, total_length=4)[0]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -588,6 +633,7 @@ def test_every_function_is_tried() -> None:
         "randperm",
         "uniform_",
         "normal_",
+        "exponential_",
     }  # which have tests of their own
     for function, inputs in CASES.values():
         net = nn.from_torch(Expression(function), inputs if len(inputs) > 1 else inputs[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,7 @@ TRAITS: dict[str, tuple[Callable[..., Any], Any]] = {
     ),
     "assertions and infinities": (lambda s, x: checked(x), floats(3, 5, 6)),
     "a constant by mode": (lambda s, x: x * torch.full((6,), 2.0 if s.training else 3.0), floats(3, 5, 6)),
+    "a number by mode": (lambda s, x: (x * (2.0 if s.training else 3.0)).sin() * 2.0, floats(3, 5, 6)),
     "a custom function": (lambda s, x: Cubed.apply(x, 0.5) + Scaled.apply(x, s.rates), floats(3, 5, 6)),
     "attention as a function": (attended, floats(3, 5, 6)),
     "heads that share keys": (grouped, floats(3, 5, 6)),
@@ -202,6 +204,106 @@ def test_tables_that_the_first_run_makes() -> None:
 
 class Cache:
     """An object as language models keep one."""
+
+
+@dataclass
+class Answer:
+    logits: Any
+    hidden: list[Any]
+    loss: Any = None
+
+
+def test_results_that_are_a_dataclass() -> None:
+    net = nn.from_torch(Model(lambda s, x: Answer(x.tanh(), [x, x * 2])), floats(2, 5, 6))
+    found = net(floats(3, 5, 6))
+    assert list(found) == ["logits", "hidden"]
+    np.testing.assert_allclose(found["logits"], np.tanh(found["hidden"][0]), atol=1e-6)
+
+
+def test_the_row_of_the_padding() -> None:
+    """It is read as it is, also if it is loaded later, and has no gradient."""
+    module = T.Sequential(T.Embedding(9, 4, padding_idx=2), T.Linear(4, 3))
+    ids = tokens(4, 3, 7)
+    net = check(module, ids)
+    with torch.no_grad():
+        module[0].weight.normal_()
+    check(module, ids)
+    net.load_state_dict({name: x.numpy() for name, x in module.state_dict().items()})
+    np.testing.assert_allclose(net.eval()(ids), module(torch.tensor(ids)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("first", [True, False])
+def test_packed_sequences(kind: str, first: bool) -> None:
+    class Tagger(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = getattr(T, kind)(6, 5, 2, bidirectional=True, batch_first=first)
+            self.state = T.Parameter(torch.randn(4, 1, 5))
+
+        def forward(self, x: Any, lengths: Any) -> Any:
+            rnn = T.utils.rnn
+            x = x if first else x.transpose(0, 1)
+            packed = rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=first, enforce_sorted=False)
+            start = self.state * lengths[:, None]  # others for every sample
+            y, states = self.rnn(packed, (start, start.sin()) if kind == "LSTM" else start)
+            y, counts = rnn.pad_packed_sequence(y, batch_first=first, padding_value=0.5, total_length=7)
+            states = states if kind == "LSTM" else (states,)
+            return y if first else y.transpose(0, 1), counts, [s.transpose(0, 1) for s in states]
+
+    check(Tagger(), floats(4, 7, 6), tokens(8, 4, low=1))
+
+
+def test_samples_that_are_sorted_by_their_lengths() -> None:
+    class Reader(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = T.LSTM(6, 5, batch_first=True)
+
+        def forward(self, x: Any, lengths: Any) -> Any:
+            return self.rnn(T.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True))[1][0][-1]
+
+    module, x, lengths = Reader().eval(), floats(6, 7, 6), np.array([7, 5, 5, 3, 2, 1])
+    net = nn.from_torch(module, (x[:4], lengths[:4]))
+    for count in (1, 6):
+        expected = module(torch.tensor(x[:count]), torch.tensor(lengths[:count])).detach().numpy()
+        np.testing.assert_allclose(net(x[:count], lengths[:count]), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+@pytest.mark.parametrize("computed", [True, False])
+def test_positions_that_see_nothing(kind: str, computed: bool) -> None:
+    """Attention gives zeros there, and no gradient."""
+
+    def forward(s: Any, x: Any) -> Any:
+        seen = torch.arange(5)[:, None] > torch.arange(5)  # nothing for the first position
+        if computed:
+            seen = seen & (x[..., :1] < 9)
+        mask = seen if kind == "bool" else torch.zeros(seen.shape, dtype=x.dtype).masked_fill(~seen, -torch.inf)
+        return F.scaled_dot_product_attention(x, x.sin(), x, mask)
+
+    check(Model(forward), floats(3, 5, 6))
+
+
+def test_buffers_that_training_changes() -> None:
+    class Average(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.norm = T.Linear(6, 6), T.BatchNorm1d(6)
+            self.register_buffer("mean", torch.zeros(6))
+
+        def forward(self, x: Any) -> Any:
+            y = self.norm(self.linear(x))
+            if self.training:
+                self.mean.mul_(0.9).add_(0.1 * y.detach().mean(0))
+            return y - self.mean
+
+    module = Average()
+    with pytest.warns(UserWarning, match=r"forward changes 1 buffer \(mean\)\. The network leaves them as they are"):
+        net = nn.from_torch(module, floats(3, 6))
+    assert not module.mean.any()
+    x = floats(4, 6)
+    np.testing.assert_allclose(net.eval()(x), module.eval()(torch.tensor(x)).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_results_that_hold_more_than_tensors() -> None:

@@ -153,6 +153,7 @@ class Recorder:
             int, tuple[Any, tuple[int, ...]]
         ] = {}  # numbers of packed sequences, and the shape of the samples
         self._mode: Any = None
+        self._looked_into: list[Any] = []
         self._sources: dict[str, Ref] = {}  # parameters and buffers that were used
         self._stack: list[Any] = [root]
         self._paused = 0
@@ -314,7 +315,7 @@ class Recorder:
             return self._strided
         if given.get("out") is not None:
             return lambda *args, out, **kwargs: out.copy_(function(*args, **kwargs))
-        if name == "__setitem__" and self._is_mask(args[1]):
+        if name == "__setitem__" and self._sets_where(*args):
             return self._set_where
         if name == "__getitem__" and any(map(self._is_mask, args[1] if isinstance(args[1], tuple) else args[1:])):
             raise refusal(
@@ -328,7 +329,16 @@ class Recorder:
             return lambda x, *args, **kwargs: x.copy_(getattr(self.torch.Tensor, changed)(x, *args, **kwargs))
         modules = (self.torch.nn.functional.__name__, self.torch.functional.__name__)
         in_python = isinstance(function, types.FunctionType) and function.__module__ in modules
-        return _without_dispatch(function) if in_python else None
+        if not in_python or function in self._looked_into:  # one that asks for itself again
+            return None
+        return lambda *args, **kwargs: self._inside(function, args, kwargs)
+
+    def _inside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._looked_into.append(function)
+        try:
+            return _without_dispatch(function)(*args, **kwargs)
+        finally:
+            self._looked_into.pop()
 
     def _composed(self, name: str, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -339,6 +349,13 @@ class Recorder:
     def _is_mask(self, key: Any) -> bool:
         """True for booleans that depend on numbers."""
         return isinstance(key, self.torch.Tensor) and key.dtype == self.torch.bool and self._is_live(key)
+
+    def _sets_where(self, x: Any, key: Any, value: Any) -> bool:
+        """True if a mask says which entries get the same value, or if it depends on numbers."""
+        if self._is_mask(key):
+            return True
+        same = not isinstance(value, self.torch.Tensor) or value.dim() <= x.dim() - getattr(key, "ndim", 0)
+        return isinstance(key, self.torch.Tensor) and key.dtype == self.torch.bool and same
 
     def _set_where(self, x: Any, mask: Any, value: Any) -> None:
         """``x[mask] = value``."""

@@ -31,6 +31,9 @@ SAMPLE_NUMBERS = "numbers of samples"
 """In place of the array of a constant: 0 for the first sample, 1 for the second, and so on."""
 
 
+_ARITHMETIC = {"mul", "rmul", "imul", "add", "radd", "iadd", "sub", "rsub", "isub", "div", "truediv", "itruediv", "pow"}
+
+
 @dataclass(frozen=True)
 class ByMode:
     """An option with one value in evaluation and another one in training."""
@@ -99,14 +102,26 @@ def _in_both(training: Any, evaluation: Any, name: str, left_out: dict[str, str]
     return training, evaluation
 
 
-def _keys(trace: Trace) -> list[tuple[str, str]]:
-    return [(record.kind, record.target) for record in trace.records]
+def _keys(trace: Trace) -> list[tuple[Any, ...]]:
+    return [(record.kind, record.target, *_numbers(record)) for record in trace.records]
+
+
+def _numbers(record: Record) -> list[Any]:
+    """The numbers that arithmetic is done with, by which steps of one mode differ from those of the other."""
+    if record.target.strip("_") not in _ARITHMETIC:
+        return []
+    return [x for x in record.args if isinstance(x, (int, float)) and not isinstance(x, bool)]
 
 
 def _keys_with_shapes(trace: Trace) -> list[tuple[Any, ...]]:
     shapes = {index: shape for record in trace.records for index, shape in record.shapes.items()}
     return [
-        (record.kind, record.target, *(shapes[ref.index] for ref in refs((record.args, record.kwargs, record.outputs))))
+        (
+            record.kind,
+            record.target,
+            *_numbers(record),
+            *(shapes[ref.index] for ref in refs((record.args, record.kwargs, record.outputs))),
+        )
         for record in trace.records
     ]
 

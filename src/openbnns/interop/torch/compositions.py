@@ -316,7 +316,8 @@ _add(
 def _replaced(x: Any, dim: int, key: Any, value: Any) -> Any:
     """A tensor with other entries along an axis."""
     made = x.clone()
-    made[(*[slice(None)] * (dim % x.dim()), key)] = value
+    before = [slice(None)] * (dim % x.dim())
+    made[(*before, key)] = value
     return made
 
 
