@@ -126,7 +126,6 @@ CASES: dict[str, tuple[Any, ...]] = {
     "F.poisson_nll_loss": _of_loss("poisson_nll_loss", np.abs(X), tokens(6, 3, 4, 5), log_input=False, full=True),
     "F.soft_margin_loss": _of_loss("soft_margin_loss", X, SIGNS),
     "F.margin_ranking_loss": _of_loss("margin_ranking_loss", X, Y, SIGNS, margin=0.3),
-    "F.cosine_embedding_loss": _of_loss("cosine_embedding_loss", X[:, 0], Y[:, 0], SIGNS[:, 0, 0], margin=0.1),
     "F.triplet_margin_loss": _of_loss("triplet_margin_loss", X, Y, SIGNS, swap=True, margin=0.5),
     "F.multi_margin_loss": _of_loss("multi_margin_loss", X[:, 0], tokens(5, 3), p=2),
 }  # fmt: skip

@@ -578,6 +578,10 @@ CASES |= {
         + F.grid_sample(x, places, padding_mode="border", align_corners=False),
         (IMAGE, np.tanh(floats(3, 4, 3, 2))),
     ),
+    "F.cosine_embedding_loss": (
+        lambda x, signs: F.cosine_embedding_loss(x, x.flip(1).sin(), signs, margin=0.1),
+        (floats(3, 5), 2 * tokens(2, 3) - 1),
+    ),
     "packed sequences": (lambda s, x, lengths: packed(s, x, lengths), (X, tokens(4, 3, low=1))),
     "copy_": (lambda x: torch.zeros(len(x), 5, 6, dtype=x.dtype).copy_(x.sin()), (floats(3, 5, 6),)),
 }  # fmt: skip

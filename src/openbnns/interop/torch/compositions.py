@@ -431,18 +431,6 @@ def margin_ranking_loss(
     return _reduced((margin - target * (input1 - input2)).clamp(min=0), reduction)
 
 
-@composition(LOSSES, "F.cosine_embedding_loss")
-def cosine_embedding_loss(
-    torch: Any, input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:  # fmt: skip
-    _check_reduction(size_average, reduce)
-    lengths = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
-    cosine = (input1 * input2).sum(-1) / torch.sqrt(lengths[0] * lengths[1])
-    apart = torch.where(target == -1, (cosine - margin).clamp(min=0), 0.0)
-    return _reduced(torch.where(target == 1, 1 - cosine, apart), reduction)
-
-
 @composition(LOSSES, "F.triplet_margin_loss")
 def triplet_margin_loss(
     torch: Any, anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6,

@@ -351,6 +351,8 @@ for _name in (
 ):  # fmt: skip
     add(LOSSES, f"F.{_name}", _loss(getattr(F, _name)))
 
+add(LOSSES, "F.cosine_embedding_loss", adapted(F.cosine_embedding_loss, size_average=None, reduce=None))
+
 
 # Random numbers.
 
