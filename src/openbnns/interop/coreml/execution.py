@@ -8,7 +8,7 @@ numbers, runs on arrays between the parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from ...graph.sizes import Size
 from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
 from ..converted.recorded import Port, Recorded, computed_at_once
-from ..converted.tensors import ForeignTensor, kind_of
+from ..converted.tensors import ForeignTensor, Misfit, kind_of
 from .compression import decompressed
 from .elements import ELEMENTS, Array
 from .errors import CoreMLError
@@ -37,7 +37,11 @@ Precision = Literal["float16", "float32"]
 MOST_TURNS = 1_000_000
 """Turns that a loop may take before it is said to be endless, unless a program is given another number."""
 
-_CONTROL = {"cond", "while_loop", "read_state", "write_state"}
+MOST_UNROLLED = 2_000
+"""Operations that a loop may be unrolled to; a longer one runs turn by turn. A network may have fifty times as many."""
+
+_BLOCKS = {"cond", "while_loop"}
+_CONTROL = {*_BLOCKS, "read_state", "write_state"}
 
 # Inputs that are trained, if a network is made of a program: floats along axes.
 _WEIGHTS = {
@@ -133,8 +137,13 @@ class Executable:
                 )
             values |= {argument.name: state for argument in self.states}
         results = self.body.run(values, lent=lent)
-        lent = lent and all(isinstance(part, _Part) for part in self.body.plan)
+        lent = lent and self.runs_as_one
         return {port.name: self._given_out(x, port, lent) for port, x in zip(self.outputs, results, strict=True)}
+
+    @property
+    def runs_as_one(self) -> bool:
+        """True if all operations are recorded, as far as is known yet: none runs by itself."""
+        return all(isinstance(part, _Part) for part in self.body.plan)
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         names = [argument.name for argument in self.inputs]
@@ -221,6 +230,30 @@ class _Line:
         names = {one.name for value in self.inputs.values() for one in _each(value) if isinstance(one, Reference)}
         return names.union(*(block.outside for block in self.blocks))
 
+    @property
+    def references(self) -> Iterator[Reference]:
+        """Everything that it and the operations of its blocks read from outside of it."""
+        for value in self.inputs.values():
+            yield from (one for one in _each(value) if isinstance(one, Reference))
+        for block in self.blocks:
+            inner = [reference for line in block.lines for reference in line.references]
+            outputs = [value for value in block.outputs if isinstance(value, Reference)]
+            yield from (reference for reference in (*inner, *outputs) if reference.name in block.outside)
+
+    @property
+    def can_be_recorded(self) -> bool:
+        """True unless some operation has no counterpart on the graph. Branches and loops may still prove too variable."""
+        if self.operation.type in _BLOCKS:
+            return all(line.can_be_recorded for block in self.blocks for line in block.lines)
+        return self.operation.type in RECORDED
+
+    def walk(self) -> Iterator[tuple[_Line, _Steps | None]]:
+        """It and the lines of its blocks, each with the block that it stands in; None for the line itself."""
+        yield self, None
+        for block in self.blocks:
+            for line in block.lines:
+                yield from ((inner, steps or block) for inner, steps in line.walk())
+
 
 def _each(value: Bound | tuple[Constant | Reference, ...]) -> tuple[Bound, ...]:
     return value if isinstance(value, tuple) else (value,)
@@ -248,7 +281,7 @@ class _Steps:
                     self._require(operation)
                     self.lines.append(line)
             scope.add(operation)
-        self._outputs = [scope.value(name) for name in block.outputs]
+        self.outputs = [scope.value(name) for name in block.outputs]
         self.outside = self._read_outside()
         self.plan: list[_Part | _Line] = self._planned()
 
@@ -265,20 +298,20 @@ class _Steps:
         for line in [*self.expressions.values(), *self.lines]:
             needed |= line.reads
             own |= {port.name for port in line.operation.outputs}
-        needed |= {value.name for value in self._outputs if isinstance(value, Reference)}
+        needed |= {value.name for value in self.outputs if isinstance(value, Reference)}
         return needed - own
 
     def _planned(self) -> list[_Part | _Line]:
         """The lines, with those that can be recorded joined to parts."""
         runs: list[list[_Line] | _Line] = []
         for line in self.lines:
-            if line.operation.type not in RECORDED or id(line) in self._alone:
+            if not line.can_be_recorded or id(line) in self._alone:
                 runs.append(line)
             elif runs and isinstance(runs[-1], list):
                 runs[-1].append(line)
             else:
                 runs.append([line])
-        needed = {value.name for value in self._outputs if isinstance(value, Reference)}
+        needed = {value.name for value in self.outputs if isinstance(value, Reference)}
         plan: list[_Part | _Line] = []
         for run in reversed(runs):
             if isinstance(run, _Line):
@@ -331,7 +364,7 @@ class _Steps:
                 self.plan = self._planned()
                 continue
             step += 1
-        return [self._value(value, values) for value in self._outputs]
+        return [self._value(value, values) for value in self.outputs]
 
     def _value(self, value: Constant | Reference, values: Mapping[str, Any]) -> Any:
         """The value of an argument for an operation that runs by itself."""
@@ -456,17 +489,17 @@ class _Part:
         ports: dict[str, Port] = {}
         known: set[str] = set()
         for line in lines:
-            for value in line.inputs.values():
-                for one in _each(value):
-                    if isinstance(one, Reference) and one.name not in known and one.name not in steps.expressions:
-                        self.reads.add(one.name)
-                        ports.setdefault(one.name, _port(one))
+            for one in line.references:
+                if one.name not in known and one.name not in steps.expressions:
+                    self.reads.add(one.name)
+                    ports.setdefault(one.name, _port(one))
             known |= {port.name for port in line.operation.outputs}
         self.results = [
             (port.name, port.type) for line in lines for port in line.operation.outputs if port.name in needed
         ]
         self.ports = list(ports.values())
         self.weights: dict[str, Parameter | Array] = {}  # parameters, and statistics that go with them
+        self._held: dict[tuple[int, str], Parameter | Array] = {}  # the same for the inputs of lines, by their ids
         self._network: Recorded | None = None
 
     @property
@@ -478,30 +511,24 @@ class _Part:
 
     def hold_weights(self, *, trained: bool) -> None:
         """Make parameters of the constants that layers hold, under their names in the program."""
-        for line in self.lines:
-            kind = line.operation.type
+        origins: dict[str, Constant | _Line] = {}
+        for line, block in (pair for outer in self.lines for pair in outer.walk()):
+            kind, steps = line.operation.type, block or self.steps
             for name in (*_WEIGHTS.get(kind, ()), *_STATISTICS.get(kind, ())):
-                key, held = weight_name(line.operation, name), self._weight(line, line.inputs.get(name))
-                if held is None or key in self.weights:
+                value: Any = line.inputs.get(name)
+                held = _weight(kind, value, steps)
+                if held is None or name not in line.operation.inputs:  # defaults are not weights
                     continue
-                if name in _STATISTICS.get(kind, ()):
-                    self.weights[key] = np.array(held, np.float32)
-                else:
+                key = weight_name(line.operation, name)
+                origin = value if isinstance(value, Constant) else steps.expressions[value.name]
+                if origins.setdefault(key, origin) is not origin:  # blocks side by side may share a name
+                    continue
+                if key not in self.weights:
+                    is_statistic = name in _STATISTICS.get(kind, ())
                     # What is not trained stays mapped, if it lies in the file as it is needed.
-                    self.weights[key] = Parameter.owning(np.array(held, np.float32) if trained else held, trained)
-
-    def _weight(self, line: _Line, value: Any) -> Array | None:
-        if isinstance(value, Reference) and value.name in self.steps.expressions:
-            array = self.steps.constant(value.name)
-        elif isinstance(value, Constant) and isinstance(value.type, TensorType) and value.type.element != "string":
-            array = value.array
-        else:
-            return None
-        if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
-            return None
-        kind = line.operation.type
-        ordered: Array = in_our_order(kind, array) if kind in ORDERS else array
-        return ordered
+                    owned = np.array(held, np.float32) if trained or is_statistic else held
+                    self.weights[key] = owned if is_statistic else Parameter.owning(owned, trained)
+                self._held[id(line), name] = self.weights[key]
 
     def run(self, values: dict[str, Any], lent: bool) -> None:
         if not self.results:
@@ -516,44 +543,83 @@ class _Part:
             values[name] = _stored(array, type, self.steps.owner.precision, copies=not lent)
 
     def record(
-        self, held: dict[str, ForeignTensor], freed: Mapping[int, Size], *, at_once: bool = False
+        self, held: dict[str, ForeignTensor], freed: Mapping[int, Size], *, at_once: bool = False, network: bool = False
     ) -> list[ForeignTensor]:
-        """Record all operations; gives the results. ``at_once``: there is no network that holds the weights."""
-        for line in self.lines:
+        """Record all operations; gives the results.
+
+        ``at_once``: there is no network that holds the weights. ``network``: nothing else than recording will do.
+        """
+        recording = _Recording({} if at_once else self._held, freed, self.steps.owner.precision, network)
+        recording.record(self.lines, held, self.steps)
+        return [held[name] for name, _ in self.results]
+
+
+class _Recording:
+    """Operations put on the graph, those of branches and loops included if constants decide which of them run."""
+
+    def __init__(
+        self, weights: Mapping[tuple[int, str], Parameter | Array], freed: Mapping[int, Size], precision: Precision | None,
+        network: bool,
+    ) -> None:  # fmt: skip
+        self._weights, self._freed, self._precision, self._network = weights, freed, precision, network
+
+    def record(self, lines: Sequence[_Line], held: dict[str, ForeignTensor], steps: _Steps) -> None:
+        """Record lines of a block; ``held`` has the tensors that they read, and gets those that they make."""
+        for line in lines:
             try:
-                results = self._recorded(line, held, freed, at_once)
-            except ERRORS as error:
+                results = self._results(line, held, steps)
+            except (*ERRORS, CannotBeRecorded) as error:
                 raise CannotBeRecorded(line.operation, error) from error
             for port, tensor in zip(line.operation.outputs, results, strict=False):
                 held[port.name] = tensor
-        return [held[name] for name, _ in self.results]
 
-    def _recorded(
-        self, line: _Line, held: Mapping[str, ForeignTensor], freed: Mapping[int, Size], at_once: bool
-    ) -> list[ForeignTensor]:
+    def _results(self, line: _Line, held: Mapping[str, ForeignTensor], steps: _Steps) -> list[ForeignTensor]:
         operation = line.operation
-        call = Call(operation.type, line.opset, len(operation.outputs), freed)
-        tensors = {name: self._given(line, name, value, held, at_once) for name, value in line.inputs.items()}
-        results = listed_results(RECORDED[operation.type](call, **settings(line.rules, tensors)))
+        if operation.type == "cond":
+            results = self._branch(line, held, steps)
+        elif operation.type == "while_loop":
+            results = self._unrolled(line, held, steps)
+        else:
+            call = Call(operation.type, line.opset, len(operation.outputs), self._freed)
+            tensors = {name: self._given(line, name, value, held, steps) for name, value in line.inputs.items()}
+            results = listed_results(RECORDED[operation.type](call, **settings(line.rules, tensors)))
         if len(results) < len(operation.outputs):
             raise ValueError(f"it gives {len(results)} results, but {len(operation.outputs)} are named")
         return [self._conforming(tensor, port.type) for tensor, port in zip(results, operation.outputs, strict=False)]
 
-    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, ForeignTensor], at_once: bool) -> Any:
+    def _branch(self, line: _Line, held: Mapping[str, ForeignTensor], steps: _Steps) -> list[ForeignTensor]:
+        chosen = _decided(_tensor(line.inputs["pred"], held, steps), "which branch is taken")
+        return self._block(line.blocks[0 if chosen else 1], dict(held))
+
+    def _unrolled(self, line: _Line, held: Mapping[str, ForeignTensor], steps: _Steps) -> list[ForeignTensor]:
+        condition, body = line.blocks
+        state = [_tensor(one, held, steps) for one in _each(line.inputs["loop_vars"])]
+        if not self._network and any(_has_sizes(tensor) for tensor in (*state, *_seen(condition, held))):
+            raise Misfit("the number of turns follows from a size that is free")
+        most = MOST_UNROLLED * (50 if self._network else 1)
+        length = sum(1 for inner in body.lines for _ in inner.walk())
+        turns = 0
+        while _decided(self._block(condition, _entered(condition, held, state))[0], "the number of turns"):
+            turns += 1
+            if turns * length > most:
+                raise Misfit(f"it has more than the {most} operations that a loop is unrolled to")
+            state = self._block(body, _entered(body, held, state))
+        if turns in self._freed:
+            raise Misfit(f"it takes {turns} turns, as many as there are samples, so that those cannot be of any number")
+        return state
+
+    def _block(self, block: _Steps, held: dict[str, ForeignTensor]) -> list[ForeignTensor]:
+        self.record(block.lines, held, block)
+        return [_tensor(value, held, block) for value in block.outputs]
+
+    def _given(self, line: _Line, name: str, value: Any, held: Mapping[str, ForeignTensor], steps: _Steps) -> Any:
         if isinstance(value, tuple):
-            return [self._given(line, name, one, held, at_once) for one in value]
+            return [self._given(line, name, one, held, steps) for one in value]
         if value is None:
             return None
-        kind = line.operation.type
-        if self.weights and name in (*_WEIGHTS.get(kind, ()), *_STATISTICS.get(kind, ())) and not at_once:
-            key = weight_name(line.operation, name)
-            if key in self.weights and (isinstance(value, Constant) or value.name in self.steps.expressions):
-                return ForeignTensor(self.weights[key])
-        if isinstance(value, Constant):
-            return value
-        if value.name in self.steps.expressions:
-            return tensor_of(self.steps.constant(value.name))
-        return held[value.name]
+        if (id(line), name) in self._weights:
+            return ForeignTensor(self._weights[id(line), name])
+        return value if isinstance(value, Constant) else _tensor(value, held, steps)
 
     def _conforming(self, tensor: ForeignTensor, type: ValueType) -> ForeignTensor:
         """A result of the kind that the program says, and as precise."""
@@ -563,12 +629,56 @@ class _Part:
         kind = kind_of(element.numpy)
         if kind != tensor.kind and not (tensor.kind == "f" and element.bits == 8):
             tensor = in_kind(tensor, kind)
-        if element.name == "fp16" and self.steps.owner.precision == "float16":
+        if element.name == "fp16" and self._precision == "float16":
             if tensor.constant:
                 with np.errstate(over="ignore"):
                     return ForeignTensor(tensor.held.astype(np.float16).astype(np.float32))
             return ForeignTensor(RoundedToHalf.apply(tensor.numbers))
         return tensor
+
+
+def _tensor(value: Any, held: Mapping[str, ForeignTensor], steps: _Steps) -> ForeignTensor:
+    """The value of an argument while operations are recorded."""
+    if isinstance(value, Constant):
+        return tensor_of(value.array)
+    return tensor_of(steps.constant(value.name)) if value.name in steps.expressions else held[value.name]
+
+
+def _entered(
+    block: _Steps, held: Mapping[str, ForeignTensor], state: Sequence[ForeignTensor]
+) -> dict[str, ForeignTensor]:
+    """The tensors that are known in a block of a loop."""
+    return {**held, **{port.name: one for port, one in zip(block.block.inputs, state, strict=True)}}
+
+
+def _seen(block: _Steps, held: Mapping[str, ForeignTensor]) -> list[ForeignTensor]:
+    """The tensors that a block reads from outside of it."""
+    return [held[name] for name in block.outside if name in held]
+
+
+def _has_sizes(tensor: ForeignTensor) -> bool:
+    return tensor.constant and tensor.held.dtype == object
+
+
+def _decided(tensor: ForeignTensor, what: str) -> bool:
+    """A condition that constants decide."""
+    if not tensor.constant:
+        raise Misfit(f"{what} is computed")
+    return bool(np.all(tensor.held))
+
+
+def _weight(kind: str, value: Any, steps: _Steps) -> Array | None:
+    """The numbers of an input that layers hold; None if it is computed, or too small to be a weight."""
+    if isinstance(value, Reference) and value.name in steps.expressions:
+        array = steps.constant(value.name)
+    elif isinstance(value, Constant) and isinstance(value.type, TensorType) and value.type.element != "string":
+        array = value.array
+    else:
+        return None
+    if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
+        return None
+    ordered: Array = in_our_order(kind, array) if kind in ORDERS else array
+    return ordered
 
 
 def weight_name(operation: Operation, name: str) -> str:
@@ -624,7 +734,7 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
     by_name = {argument.name: argument for argument in executable.inputs}
 
     def body(held: dict[str, ForeignTensor], freed: Mapping[int, Size]) -> list[ForeignTensor]:
-        results = dict(zip(made, part.record(held, freed), strict=True))
+        results = dict(zip(made, part.record(held, freed, network=True), strict=True))
         return [results[name] for name in names]
 
     network = Recorded(title, part.ports, body, part.weights, batch, names)

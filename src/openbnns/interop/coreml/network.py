@@ -31,8 +31,9 @@ def from_coreml(
     decompressed. Sizes that the program leaves open are free, and so is the first axis of every input even if the program
     has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
     ``Trainer`` and ``train()`` switch it. A classifier becomes a network that gives scores, as ``CrossEntropyLoss`` takes
-    them; ``predict`` knows the classes, and ``to_coreml`` adds the softmax and the choice of a class again. Programs with
-    states, loops, or shapes that follow from numbers raise :class:`openbnns.coreml.CoreMLError`;
+    them; ``predict`` knows the classes, and ``to_coreml`` adds the softmax and the choice of a class again. Loops are unrolled
+    if constants or sizes say how often they run, and branches taken if constants choose among them. Programs with states,
+    other loops, or shapes that follow from numbers raise :class:`openbnns.coreml.CoreMLError`;
     :class:`openbnns.coreml.MLModel` runs these.
 
     >>> import numpy as np, tempfile
@@ -60,7 +61,21 @@ def from_coreml(
         raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
     function, gives_scores = _without_choice(model.program.functions[name])
     batch = _batch(function) if batch_axis == 0 else None
-    network, inputs, _ = network_of(function, os.path.basename(os.fspath(path)), batch)
+    title = os.path.basename(os.fspath(path))
+    network, problem = _recorded(function, title, batch)
+    if network is None:
+        # The cure is only named if it helps.
+        is_cured = batch is not None and _recorded(function, title, None)[0] is not None
+        cure = " Pass batch_axis=None to keep the number of samples of the program." if is_cured else ""
+        raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
+    if gives_scores:
+        network._card = _card(network, model.class_labels)
+    return network
+
+
+def _recorded(function: Function, title: str, batch: int | None) -> tuple[Recorded | None, Exception | None]:
+    """The network of a function, recorded for some sizes; or None, and the reason."""
+    network, inputs, _ = network_of(function, title, batch)
     network.eval()
     problem: Exception | None = None
     for samples, others in _TRIALS:
@@ -75,11 +90,8 @@ def from_coreml(
         except (CannotBeRecorded, ValueError) as error:
             problem = problem or error
             continue
-        if gives_scores:
-            network._card = _card(network, model.class_labels)
-        return network
-    cure = " Pass batch_axis=None to keep the number of samples of the program." if batch is not None else ""
-    raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
+        return network, None
+    return None, problem
 
 
 def _without_choice(function: Function) -> tuple[Function, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.graph import Graph
-from ....graph.sizes import Size, is_same_shape, number_of
+from ....graph.sizes import Guard, Size, is_same_shape, number_of
 from ....nn.data.preprocessing.arrays import ArrayPreparation
 from ....nn.data.preprocessing.images import ImagePreparation
 from ....nn.data.preprocessing.tables import TablePreparation
@@ -18,7 +18,9 @@ from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
 from ....nn.names import input_names, step_names
 from ....nn.recording import input_shapes, latest_input_shapes, separate_graph
+from ...converted.tensors import Misfit
 from ..description import ArrayFeature, Description, Feature, Range, description_of
+from ..errors import CoreMLError
 from ..models import make_model, write_package
 from .program_builder import ProgramBuilder, Refused, Value, Var
 
@@ -66,7 +68,13 @@ class _Writing:
         self, network: Module, graph: Graph, card: ModelCard, element: str, flexible: bool, labels: list[str]
     ) -> None:
         self.network, self.graph, self.card, self.labels = network, graph, card, labels
-        self.sizes: Mapping[str, str | int] = graph.sizes.without_guards() if flexible else graph.sizes.numbers
+        self.sizes: Mapping[str, str | int] = graph.sizes.numbers
+        self.limits: dict[str, Range] = {}
+        if flexible:
+            free = graph.sizes.without_guards()
+            self.limits = _limits(graph.sizes.guards, free)
+            known = {name: low for name, (low, high) in self.limits.items() if low == high}
+            self.sizes = {name: known.get(str(n), n) for name, n in free.items()}
         self.flexible = {str(n): graph.sizes.numbers[name] for name, n in self.sizes.items() if isinstance(n, str)}
         names = {id(parameter): name for name, parameter in network.named_parameters()}
         self.builder = ProgramBuilder(self.sizes, self.flexible, element, names)
@@ -102,10 +110,11 @@ class _Writing:
             try:
                 b.write(operation)
                 rows.append((name, ", ".join(b.made) or "nothing"))
-            except Refused as reason:
-                problems[name, f"{reason}."] = None
+            except (Refused, Misfit, CoreMLError) as reason:
+                problems[name, f"{str(reason).rstrip('.')}."] = None
                 for value in operation.outputs:  # so that what follows is looked at, too
-                    b.set(value, np.zeros([number_of(n) for n in value.shape], np.float32))
+                    kind = np.float32 if value.dtype == np.float32 else np.int32
+                    b.set(value, np.zeros([number_of(n) for n in value.shape], kind))
         if problems:
             raise NotInCoreML(list(problems))
         b.name_next("result")
@@ -169,4 +178,28 @@ class _Writing:
             return known, (known, known)
         assert isinstance(size, Size)
         default = 1 if axis == 0 else number_of(size)
-        return default, (1, max(_MOST, 16 * default))
+        low, high = self.limits.get(str(known), (1, None))
+        high = max(_MOST, 16 * default) if high is None else high
+        return min(max(default, low), high), (low, high)
+
+
+def _limits(guards: Sequence[Guard], free: Mapping[str, str | int]) -> dict[str, Range]:
+    """The least and the greatest number that each free size can have, as far as the guards of one size alone say it."""
+    found: dict[str, Range] = {}
+    for guard in guards:
+        difference = (guard.left - guard.right).replaced(free)
+        factors = [factors for factors, _ in difference.terms if factors]
+        if not guard.required or len(factors) != 1 or len(factors[0]) != 1 or not isinstance(factors[0][0], str):
+            continue  # it is not about a multiple of one size
+        name = factors[0][0]
+        offset = difference.value({name: 0})
+        slope = difference.value({name: 1}) - offset
+        low, high = found.get(name, (1, None))
+        least = -(offset // slope)  # where the difference is 0, upwards
+        if guard.relation == "==" or slope > 0:
+            low = max(low, least)
+        if guard.relation == "==" or slope < 0:
+            most = offset // -slope
+            high = most if high is None else min(high, most)
+        found[name] = low, high
+    return found

@@ -18,7 +18,8 @@ _AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "cu
 
 @operation("linear")
 def linear(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
-    held = [given.held if isinstance(given.held, Parameter) else given.numbers for given in (weight, bias)]
+    used = [weight] if bias.constant and not bias.held.any() else [weight, bias]
+    held = [given.held if isinstance(given.held, Parameter) else given.numbers for given in used]
     return ForeignTensor(F.linear(x.numbers, *held))
 
 

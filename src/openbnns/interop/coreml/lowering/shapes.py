@@ -233,6 +233,24 @@ def band_part(call: Call, x: ForeignTensor, lower: int, upper: int) -> Any:
     )
 
 
+@operation("scatter")
+def scatter(
+    call: Call, data: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor, axis: int, mode: str, validate_indices:
+    bool,
+) -> ForeignTensor:  # fmt: skip
+    if indices.rank != 1 or "f" not in (data.kind, updates.kind) or mode not in ("add", "update"):
+        raise Misfit("only numbers are added or put at places in a row")
+    place, places = data.axis(axis), np.asarray(indices.array)
+    size = data.shape[place]
+    if places.dtype == object or isinstance(size, Size) or not ((places >= -size) & (places < size)).all():
+        raise Misfit("places along a free axis, or outside of it")
+    chosen = places % size
+    if mode == "add":
+        return ForeignTensor(F.index_add(data.numbers, place, chosen, updates.numbers))
+    rows = np.broadcast_to(chosen.reshape(-1, *[1] * (data.rank - 1 - place)), tuple(map(int, updates.shape)))
+    return ForeignTensor(F.scatter(data.numbers, place, rows, updates.numbers))
+
+
 # Joints.
 
 
