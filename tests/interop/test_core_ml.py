@@ -13,8 +13,11 @@ import pytest
 import mil_numpy
 from openbnns import nn
 from openbnns.coreml import MLModel
+from openbnns.graph.polynomials import Polynomial
+from openbnns.graph.sizes import FreeSizes
 from openbnns.interop import coreml
 from openbnns.interop.coreml.exporting import NotInCoreML
+from openbnns.interop.coreml.exporting.package import _limits
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
@@ -435,3 +438,133 @@ def test_a_classifier_without_a_softmax_gives_what_its_class_is_chosen_from(tmp_
     net, x = nn.from_coreml(path), np.float32([[1, 2, 3], [0, -1, 4]])
     np.testing.assert_array_equal(net(x), 2 * x)
     assert net.model_card is None
+
+
+# What Core ML has no operation for.
+
+
+class Spectrum(nn.Module):
+    """Transforms of each kind along an axis."""
+
+    def __init__(self, kind: str, axis: int) -> None:
+        super().__init__()
+        self.kind, self.axis = kind, axis
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        if self.kind == "rfft":
+            y = F.rfft(x, n=9, dim=self.axis)
+        elif self.kind == "irfft":
+            return F.irfft(F.rfft(x, dim=self.axis), n=7, dim=self.axis)
+        else:
+            y = getattr(F, self.kind)(F.rfft(x, dim=1, norm="ortho"), n=4, dim=self.axis)
+        return y
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("kind", ["rfft", "irfft", "fft", "ifft"])
+def test_transforms_are_products(kind: str, axis: int, tmp_path: Path) -> None:
+    network = Spectrum(kind, axis).build((8, 10))
+    network.to_coreml(tmp_path / "n.mlpackage")
+    for samples in (1, 3):
+        x = numbers(samples, 8, 10)
+        found = MLModel(tmp_path / "n.mlpackage").predict({"input": x})["output"]
+        np.testing.assert_allclose(found, network(x), atol=1e-5)
+
+
+def test_a_transform_of_too_many_entries_is_refused(tmp_path: Path) -> None:
+    network = Spectrum("irfft", 1).build((9000, 1))
+    with pytest.raises(NotInCoreML, match=r"a transform of 9000 entries would be a matrix of 9000 x 9002"):
+        network.to_coreml(tmp_path / "n.mlpackage")
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_elements_are_put_in_places(adds: bool, tmp_path: Path) -> None:
+    class Put(nn.Module):
+        def forward(self, x: nn.Value) -> nn.Value:
+            put = F.scatter_add if adds else F.scatter
+            return put(
+                x, 1, np.array([[2, 0], [1, 1], [3, 0]]) if adds else np.array([[2], [1], [3]]), F.mul(x, 2.0)[:, :2]
+            )
+
+    x = numbers(3, 4)
+    network = Put()
+    expected = network(x)
+    if not adds:  # of two columns, one is put
+        with pytest.raises(NotInCoreML, match="only a part of what is put is used"):
+            network.to_coreml(tmp_path / "n.mlpackage", batch_size=3)
+        return
+    network.to_coreml(tmp_path / "n.mlpackage", batch_size=3)
+    np.testing.assert_allclose(MLModel(tmp_path / "n.mlpackage").predict({"input": x})["output"], expected, atol=1e-6)
+
+
+def conditional(folder: Path, free: bool) -> Path:
+    """An ONNX model whose branches share a weight, and compute with a value that is read again behind them."""
+    helper = pytest.importorskip("onnx").helper
+    numpy_helper = pytest.importorskip("onnx").numpy_helper
+    weight = numpy_helper.from_array(numbers(4, 4), "w")
+
+    def branch(name: str, op: str) -> Any:
+        nodes = [helper.make_node("MatMul", ["h", "w"], [f"{name}_m"]), helper.make_node(op, [f"{name}_m"], [name])]
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, 1, None)])
+
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["h"]),
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Greater", ["total", "low"], ["up"]),
+        helper.make_node("If", ["up"], ["y"], then_branch=branch("a", "Relu"), else_branch=branch("b", "Sigmoid")),
+        helper.make_node("MatMul", ["y", "w"], ["again"]),
+        helper.make_node("Add", ["again", "h"], ["z"]),
+    ]
+    shape = ["N" if free else 2, 4]
+    graph = helper.make_graph(
+        nodes, "conditional", [helper.make_tensor_value_info("x", 1, shape)],
+        [helper.make_tensor_value_info("z", 1, shape)],
+        [weight, numpy_helper.from_array(np.float32(0), "low")],
+    )  # fmt: skip
+    path = folder / "conditional.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("free", [False, True])
+def test_a_condition_becomes_cond(free: bool, precision: str, tmp_path: Path) -> None:
+    network = nn.from_onnx(conditional(tmp_path, free))
+    x = np.abs(numbers(2, 4))
+    network(x)
+    said = str(network.to_coreml(tmp_path / "n.mlpackage", precision=precision))
+    assert "cond" in said
+    model = MLModel(tmp_path / "n.mlpackage")
+    for given in (x, -x):
+        np.testing.assert_allclose(model.predict({"x": given})["z"], network(given), atol=PRECISIONS[precision])
+    program = coreml.read(tmp_path / "n.mlpackage").program
+    assert program is not None
+    names = [operation.outputs[0].name for operation in program.functions["main"].walk() if operation.type == "const"]
+    assert names.count("w") == 1 and not [name for name in names if name.startswith("w_")]  # one weight for all
+
+
+def test_sizes_that_a_network_needs_are_limits(tmp_path: Path) -> None:
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows = nn.Parameter(numbers(6, 4))
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            return x + self.rows
+
+    network = Table()
+    network(numbers(6, 4))
+    network.to_coreml(tmp_path / "n.mlpackage")
+    with pytest.raises(ValueError, match=r"has shape \(5, 4\), but the program takes \(6, 4\)"):
+        MLModel(tmp_path / "n.mlpackage").predict({"input": numbers(5, 4)})
+
+
+def test_limits_follow_from_what_is_required() -> None:
+    free = FreeSizes({"N": 4, "T": 6, "U": 2})
+    n, t, u = (Polynomial.of(name) for name in ("N", "T", "U"))
+    assert not free.is_less(Polynomial.of(33), t + t, required=True)  # 2 T is at most 33
+    assert not free.is_less(t, Polynomial.of(4), required=True)
+    assert free.is_equal(n + Polynomial.of(1), Polynomial.of(5), required=True)
+    assert not free.is_less(t, u, required=True)  # of two sizes: it limits none of them alone
+    assert not free.is_less(u, Polynomial.of(2))
+    assert _limits(free.guards, free.without_guards()) == {"T": (4, 16), "N": (4, 4)}

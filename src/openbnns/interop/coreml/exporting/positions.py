@@ -10,13 +10,13 @@ import numpy as np
 from ....graph.operation import Convert
 from ....graph.operations import CustomFunction
 from ....graph.operations.elementwise import MASKS, Elementwise
-from ....graph.operations.indexing import Range, Take, TakeAlong
+from ....graph.operations.indexing import PutAlong, Range, Take, TakeAlong
 from ....graph.operations.reduction import Cumulative, Sort
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
 from ...converted import functions
 from ...onnx.tensor import ByNumpy
-from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
+from .program_builder import ProgramBuilder, Refused, Value, array_of, rank_of, writes
 
 _COMPARISONS = {
     "gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal",
@@ -159,6 +159,22 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
         return b("select", cond=_flag(b, given[0]), a=x, b=y)
     if node == "Cast":
         return _converted(b, b.computed(op.inputs[0]), op.output)
+    options = recipe.call.node.attributes
+    if node == "Gather":
+        return b("gather", x=given[0], indices=given[1], axis=int(options.get("axis", 0)))
+    if node == "Transpose":
+        return b("transpose", x=given[0], perm=list(options.get("perm", range(rank_of(given[0]))[::-1])))
+    if node == "Expand":
+        zero = np.float32(0) if op.output.dtype == FLOAT32 else np.int32(0)
+        return b("add", x=b("fill", shape=b.sizes(op.output.shape), value=zero), y=given[0])
+    if node == "Clip":
+        for bound, kind in zip(given[1:], ("maximum", "minimum"), strict=False):
+            given[0] = b(kind, **dict(zip("xy", _alike(b, [given[0], bound]), strict=True)))
+        return given[0]
+    if node == "ScatterElements" and options.get("reduction", "none") in ("none", b"none"):
+        data, indices, updates = given
+        axis = int(options.get("axis", 0))
+        return b("scatter_along_axis", data=data, indices=indices, updates=updates, axis=axis, mode="update")
     raise Refused(f"the node {node} of ONNX is not written for whole numbers or masks")
 
 
@@ -183,6 +199,17 @@ def _take_along(b: ProgramBuilder, op: TakeAlong) -> None:
     if not all(is_same(n, m) for i, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)) if i != op.axis):
         raise Refused("its indices are for a part of the other axes. Slice them before")
     b.set(op.output, b("gather_along_axis", x=b.get(x), indices=b.get(indices), axis=op.axis))
+
+
+@writes(PutAlong)
+def _put_along(b: ProgramBuilder, op: PutAlong) -> None:
+    x, indices, source = op.inputs
+    if [b.size(n) for n in indices.shape] != [b.size(n) for n in source.shape]:
+        raise Refused("only a part of what is put is used. Slice it before, or pass batch_size")
+    data = b.get(x)
+    given = {"indices": b.get(indices), "updates": b.get(source)}
+    mode = "add" if op.adds else "update"
+    b.set(op.output, b("scatter_along_axis", data=data, axis=op.axis, mode=mode, **given))
 
 
 @writes(Cumulative)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,7 +38,10 @@ OPSET = "ios16"
 
 _WRITERS: dict[type[GraphOperation], Callable[[ProgramBuilder, Any], None]] = {}
 _KINDS = {"i": "int32", "b": "bool"}
-_SHAPED_LIKE = {"scatter": "data"}  # operations that cannot be recorded: the input that has the shape of the result
+_SHAPED_LIKE = {
+    "scatter": "data",
+    "scatter_along_axis": "data",
+}  # operations that cannot be recorded: the input that has the shape of the result
 _FLOAT32 = {"lstm"}  # operations that take no half precision before iOS 17
 _HALF = float(np.finfo(np.float16).max), 2.0**-24  # the largest and the smallest number above 0
 
@@ -93,12 +97,14 @@ class ProgramBuilder:
         self.made: list[str] = []  # kinds of operations that the present step has become
         self._axes: dict[str, tuple[Var, int]] = {}  # the input and the axis that have a free size
         self._vars: dict[int, Value] = {}
+        self._held_weights: dict[tuple[int, tuple[int, ...]], Var] = {}
         self._held: list[Any] = []  # whose identities must stay theirs
         self._name = "layer"
         self._taken: set[str] = set()
         self._scope = Scope(OPSET)
         self._inputs: list[NamedType] = []
         self._operations: list[Operation] = []
+        self._outermost = self._operations  # where constants stand, for all blocks to see
         self._tensors: dict[str, ForeignTensor] = {}
 
     # Inputs, operations and constants.
@@ -150,7 +156,8 @@ class ProgramBuilder:
         operation = Operation(kind, inputs, [], attributes={"name": constant(name)})
         bound = bind(operation, self._scope)
         if kind in _SHAPED_LIKE:
-            results = [self._tensors[arguments[_SHAPED_LIKE[kind]].name]]
+            held = arguments[_SHAPED_LIKE[kind]]
+            results = [held.tensor if isinstance(held, Var) else ForeignTensor(held)]
         else:
             tensors = {key: self._recorded(held) for key, held in bound.items()}
             with recording(self._graph):
@@ -183,7 +190,7 @@ class ProgramBuilder:
         operation = Operation(
             "const", {}, [NamedType(name, held.type)], attributes={"name": constant(name), "val": held}
         )
-        self._operations.append(operation)
+        self._outermost.append(operation)
         self._scope.add(operation)
         return name
 
@@ -196,14 +203,14 @@ class ProgramBuilder:
         if parameter is None:
             return None
         array = parameter.data if shape is None else parameter.data.reshape(tuple(shape))
-        key = hash((id(parameter), array.shape))
-        if key not in self._vars:
+        key = id(parameter), array.shape
+        if key not in self._held_weights:
             self._held.append(parameter)
             name = self._constant(
                 array, self.unique(self._weights.get(id(parameter), f"{self._name}_weight")), self.element
             )
-            self._vars[key] = Var(name, ForeignTensor(array), array)
-        return self._vars[key]
+            self._held_weights[key] = Var(name, ForeignTensor(array), array)
+        return self._held_weights[key]
 
     def loop(
         self, unfinished: Callable[..., Var], step: Callable[..., Sequence[Var]], variables: Sequence[Value]
@@ -212,19 +219,41 @@ class ProgramBuilder:
         name = self.unique(f"{self._name}_while_loop")
         given = [v if isinstance(v, Var) else self("identity", x=v) for v in variables]
         types: list[ValueType] = [self._scope.types[var.name] for var in given]
-        around, blocks = self._operations, []
+        blocks = []
         for function in (unfinished, step):
-            self._operations, inside = [], [self._variable(var, f"{name}_{i}") for i, var in enumerate(given)]
-            results = function(*inside)
+            inside = [self._variable(var, f"{name}_{i}") for i, var in enumerate(given)]
             ports = [NamedType(var.name, type) for var, type in zip(inside, types, strict=True)]
-            names = [var.name for var in ([results] if isinstance(results, Var) else results)]
-            blocks.append(Block(ports, self._operations, names))
-        self._operations = around
+            blocks.append(self._block(ports, partial(function, *inside))[0])
         made = [self._variable(var, f"{name}_result_{i}") for i, var in enumerate(given)]
         outputs = [NamedType(var.name, type) for var, type in zip(made, types, strict=True)]
         inputs: dict[str, tuple[Argument, ...]] = {"loop_vars": tuple(var.name for var in given)}
         self._operations.append(Operation("while_loop", inputs, outputs, blocks, {"name": constant(name)}))
         return tuple(made)
+
+    def branch(
+        self, chosen: Value, first: Callable[[], Sequence[Var]], second: Callable[[], Sequence[Var]]
+    ) -> tuple[Var, ...]:
+        """The results of the first function where a boolean is true, else those of the second."""
+        name = self.unique(f"{self._name}_cond")
+        blocks, results = zip(*(self._block([], function) for function in (first, second)), strict=True)
+        made = [self._variable(var, f"{name}_result_{i}") for i, var in enumerate(results[0])]
+        outputs = [NamedType(var.name, self._scope.types[var.name]) for var in made]
+        self._operations.append(
+            Operation("cond", {"pred": (chosen.name,)}, outputs, list(blocks), {"name": constant(name)})
+        )
+        self.made.append("cond")
+        return tuple(made)
+
+    def _block(
+        self, ports: list[NamedType], function: Callable[[], Var | Sequence[Var]]
+    ) -> tuple[Block, Sequence[Var]]:
+        """The operations that a function adds as a block, and its results. Nothing behind it sees what it computes."""
+        around, known, self._operations = self._operations, dict(self._vars), []
+        results = function()
+        results = [results] if isinstance(results, Var) else results
+        block = Block(ports, self._operations, [var.name for var in results])
+        self._operations, self._vars = around, known
+        return block, results
 
     def _variable(self, like: Var, name: str) -> Var:
         """A value of the type of another, whose numbers are not known while the program is written."""
@@ -365,7 +394,8 @@ class ProgramBuilder:
         """Append an operation of a network."""
         writer = next((_WRITERS[kind] for kind in type(operation).__mro__ if kind in _WRITERS), None)
         if writer is None:
-            raise Refused("there is no such operation in Core ML, or none that this package writes")
+            kind = type(operation).__name__
+            raise Refused(f"there is no such operation in Core ML, or none that this package writes ({kind})")
         writer(self, operation)
 
 
