@@ -52,6 +52,20 @@ class Masked(nn.Module):
         return self.last(z.transpose(1, 2).reshape(x.shape[0], 24))
 
 
+class Cells(nn.Module):
+    """Recurrent layers that begin with states of others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru, self.rnn, self.lstm = nn.GRU(4), nn.RNN(4), nn.LSTM(4)
+
+    def forward(self, x: Any) -> Any:
+        y, h = self.gru(x)
+        y, last = self.rnn(y, h)
+        y, _ = self.lstm(y, (last, h))
+        return y[:, -1, :3]
+
+
 def network(kind: str) -> Any:
     if kind == "dense":
         layers = [nn.Linear(9), nn.ReLU(), nn.Dropout(0.3), nn.LayerNorm(), nn.Linear(7), nn.Tanh(), nn.Linear(3)]
@@ -71,6 +85,8 @@ def network(kind: str) -> Any:
         layers = [Masked(0.4 if kind == "dropped" else 0.0)]
     elif kind == "lstm":
         layers = [nn.LSTM(5, num_layers=2, bidirectional=True), nn.Flatten(), nn.Linear(3)]
+    elif kind == "cells":
+        layers = [Cells()]
     elif kind == "words":
         layers = [nn.Embedding(11, 4), nn.Flatten(), nn.Linear(3)]
     else:
@@ -80,7 +96,7 @@ def network(kind: str) -> Any:
 
 SHAPES = {
     "dense": (6,), "images": (2, 7, 8), "pooled": (2, 13, 14), "residual": (6,), "encoder": (4, 6), "lstm": (4, 3),
-    "words": (5,), "moves": (6,), "masked": (4, 6), "dropped": (4, 6),
+    "words": (5,), "moves": (6,), "cells": (4, 3), "masked": (4, 6), "dropped": (4, 6),
 }  # fmt: skip
 
 
@@ -145,7 +161,7 @@ def test_steps_are_bitwise_the_same(kind: str) -> None:
         assert len(steps._parts) == 1, "one crossing for each pass"
 
 
-@pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm", "masked", "dropped"])
+@pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm", "cells", "masked", "dropped"])
 def test_programs_of_one_network_take_turns(kind: str) -> None:
     """Values kept for the backward pass belong to their program, whoever runs the layers in between."""
     nets = [made(kind), made(kind)]
@@ -161,6 +177,23 @@ def test_programs_of_one_network_take_turns(kind: str) -> None:
         actual, expected = (step(programs[i][which], x, dy, number) for i in range(2))
         for name, values in expected.items():
             assert_bitwise(actual[name], values, f"{kind}, step {number}: {name}")
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 7), (2, 33, 9)])
+def test_places_of_extremes_are_found_natively(shape: tuple[int, ...]) -> None:
+    class Extremes(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return nn.functional.argmax(x, 1), nn.functional.argmin(x, len(shape))
+
+    net, rng = Extremes().eval(), np.random.default_rng(4)
+    for _ in range(5):
+        x = rng.integers(-4, 4, (3, *shape)).astype(np.float32)  # some are equal: the first of them counts
+        for y, expected in zip(net(x), (x.argmax(1), x.argmin(-1)), strict=True):
+            assert y.dtype == np.int64
+            np.testing.assert_array_equal(y, expected)
+    program = net.program(3, training=False)
+    program.fill(0, x)
+    assert "0 of them by Python" in str(program.describe())
 
 
 def test_an_index_outside_is_refused_in_every_step() -> None:

@@ -423,9 +423,15 @@ class UnaryFilter(Filter):
         """Further tensors of a backward call that are needed to recompute z."""
         return {}
 
-    def run_plan(self, plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None]) -> None:
-        """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none)."""
-        run_plan(plan, backward, batch, tensors, PARAMETER_SLOTS, self.threads)
+    def run_plan(
+        self, plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None], *,
+        repeatable: bool = False,
+    ) -> None:  # fmt: skip
+        """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none).
+
+        A ``repeatable`` run is all that the call does, on the memory that it was given.
+        """
+        run_plan(plan, backward, batch, tensors, PARAMETER_SLOTS, self.threads, repeatable=repeatable)
 
     # Reference runs.
 

@@ -124,7 +124,7 @@ class Lstm(Operation):
         for state, gradient, array in zip(self.initial, states, begins, strict=True):
             if gradient is not None and array is not None:
                 whole = np.empty_like(array[0, 0])
-                calls += [kept.to_samples(array[0, 0], whole), _later(state.write, whole, gradient)]
+                calls += [kept.to_samples(array[0, 0], whole), *state.writing(whole, gradient)]
         return calls
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ... import FullyConnectedLayer, engines
-from ..calls import Calls, NumpyCall
+from ..calls import Call, Calls, NumpyCall, PlanCall, clearing, computing, copying
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
@@ -43,11 +43,13 @@ class InitialState:
         view: Array = np.broadcast_to(self._part(array), shape)
         return view
 
-    def write(self, gradient: Array, to: Array) -> None:
-        """Write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
-        to.fill(0)
+    def writing(self, gradient: Array, to: Array) -> list[Call]:
+        """The calls that write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
         part = self._part(to)
-        part[...] = gradient if part.shape == gradient.shape else gradient.sum(0)
+        calls = [] if part.size == to.size else [clearing(to)]
+        if part.shape == gradient.shape:
+            return [*calls, copying(part, gradient)]
+        return [*calls, computing(part, np.sum, gradient, 0)]
 
 
 def for_samples(value: Any, x: Tensor, sample: tuple[int, ...]) -> bool:
@@ -151,34 +153,16 @@ class Recurrent(Operation):
         return x[0] if self.lengths is None else y[-1]
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
-        _, steps, inputs = x[0].shape
-        tensors = self._tensors(x, y)
-        sequence, z = self._sequence(x, y), y[2]
-        who = "GRU" if self.kind == "gru" else "RNN"
-        native = _places(tensors)
-
-        def call() -> None:
-            if self.lengths is not None:
-                lengths = tensors[_LENGTHS]
-                require_lengths(lengths, steps, who)
-                np.copyto(sequence, x[0])
-                sequence[np.arange(steps) >= lengths[:, None]] = 0
-            for state, array in zip(self.initial, x[1:], strict=False):
-                np.copyto(tensors[_H0], state.view(array, tensors[_H0].shape))
-            self.layer.apply(sequence.reshape(-1, inputs), z.reshape(-1, z.shape[-1]))
-            if engines.is_native():
-                engines._core.run(self._plan(steps), False, len(z), native, training=training)
-            else:
-                y[0][...], y[1][...] = self._cells(tensors, z).forward(
-                    z.astype(np.float64), self._begin(tensors, len(z))
-                )
-
-        return NumpyCall(call)
+        tensors, z = self._tensors(x, y), y[2]
+        sequence = self._sequence(x, y)
+        calls: list[Call] = [] if self.lengths is None else [NumpyCall(self._cut, tensors[_LENGTHS], x[0], sequence)]
+        product = PlanCall(self.layer.apply, sequence.reshape(-1, sequence.shape[-1]), z.reshape(-1, z.shape[-1]))
+        return [*calls, *self._begin(x, tensors), product, PlanCall(self._run, False, tensors, training)]
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Calls:
-        (_, steps, inputs), z = x[0].shape, y[2]
+        inputs, z = x[0].shape[2], y[2]
         tensors = self._tensors(x, y)
         sequence = self._sequence(x, y)
         states = dx[1 : 1 + len(self.initial)]
@@ -186,28 +170,49 @@ class Recurrent(Operation):
         of_bias = dp[3] if self.biases else None
         gradients = {_DY: dy[0], _DHN: dy[1], _DU: dp[1], _DB: of_bias, _DH0: begins}
         tensors |= {slot: array for slot, array in gradients.items() if array is not None}
-        native = _places(tensors)
         rows = {
             "generating_input_gradient": wanted(None if dx[0] is None else dx[0].reshape(-1, inputs)),
             "generating_weights_gradient": wanted(dp[0]),
         }
         if self.biases:
             rows["generating_bias_gradient"] = wanted(dp[2])
+        flat = z.reshape(-1, z.shape[-1])
+        return [
+            *self._begin(x, tensors),
+            PlanCall(self._run, True, tensors, False, sequence),
+            PlanCall(self.layer.apply_backward, sequence.reshape(-1, inputs), None, flat, **rows),
+            *(
+                call
+                for state, gradient in zip(self.initial, states, strict=True)
+                if gradient is not None and begins is not None
+                for call in state.writing(begins, gradient)
+            ),
+        ]
 
-        def call() -> None:
-            for state, array in zip(self.initial, x[1:], strict=False):
-                np.copyto(tensors[_H0], state.view(array, tensors[_H0].shape))
-            if engines.is_native():
-                engines._core.run(self._plan(steps), True, len(z), native)
-            else:
-                self._reference_backward(tensors, sequence)
-            flat = z.reshape(-1, z.shape[-1])
-            self.layer.apply_backward(sequence.reshape(-1, inputs), None, flat, **rows)
-            for state, gradient in zip(self.initial, states, strict=True):
-                if gradient is not None and begins is not None:
-                    state.write(begins, gradient)
+    def _cut(self, lengths: Array, x: Array, sequence: Array) -> None:
+        """Copy the steps that count, with zeros behind the end of each sample."""
+        steps = x.shape[1]
+        require_lengths(lengths, steps, "GRU" if self.kind == "gru" else "RNN")
+        np.copyto(sequence, x)
+        if (lengths < steps).any():
+            sequence[np.arange(steps) >= lengths[:, None]] = 0
 
-        return NumpyCall(call)
+    def _begin(self, x: list[Array], tensors: dict[int, Array]) -> list[Call]:
+        """The calls that copy the initial state to where the steps read it."""
+        states = zip(self.initial, x[1:], strict=False)
+        return [copying(tensors[_H0], state.view(array, tensors[_H0].shape)) for state, array in states]
+
+    def _run(self, backward: bool, tensors: dict[int, Array], training: bool, sequence: Array | None = None) -> None:
+        """All steps, one way or back; the reference engine computes z once more from ``sequence`` on the way back."""
+        z = tensors[_Z]
+        if engines.is_native():
+            places = [(slot, array.ctypes.data, 0) for slot, array in tensors.items()]
+            engines._core.run(self._plan(z.shape[1]), backward, len(z), places, training=training, repeatable=True)
+        elif sequence is not None:
+            self._reference_backward(tensors, sequence)
+        else:
+            h0 = self._state(tensors, len(z))
+            tensors[_Y][...], tensors[_HN][...] = self._cells(tensors, z).forward(z.astype(np.float64), h0)
 
     # The formulas, for the reference engine.
 
@@ -216,7 +221,7 @@ class Recurrent(Operation):
         lengths = tensors.get(_LENGTHS, np.full(len(z), z.shape[1]))
         return Cells(self.kind, u, b, lengths, self.reverse)
 
-    def _begin(self, tensors: dict[int, Array], batch: int) -> Array:
+    def _state(self, tensors: dict[int, Array], batch: int) -> Array:
         return tensors.get(_H0, np.zeros((batch, self.hidden))).astype(np.float64)
 
     def _reference_backward(self, tensors: dict[int, Array], sequence: Array) -> None:
@@ -224,15 +229,10 @@ class Recurrent(Operation):
         self.layer.apply(sequence.reshape(-1, sequence.shape[-1]), z.reshape(-1, z.shape[-1]))
         arriving = tensors.get(_DY, np.zeros_like(tensors[_Y])).astype(np.float64)
         final = tensors.get(_DHN, np.zeros_like(tensors[_HN])).astype(np.float64)
-        results = self._cells(tensors, z).backward(z.astype(np.float64), self._begin(tensors, batch), arriving, final)
+        results = self._cells(tensors, z).backward(z.astype(np.float64), self._state(tensors, batch), arriving, final)
         for slot, result in zip((_Z, _DU, _DB, _DH0), results, strict=True):
             if slot in tensors:
                 tensors[slot][...] = result
-
-
-def _places(tensors: dict[int, Array]) -> list[tuple[int, int, int]]:
-    """Slots and addresses of arrays that stay where they are."""
-    return [(slot, array.ctypes.data, 0) for slot, array in tensors.items()]
 
 
 @dataclass
