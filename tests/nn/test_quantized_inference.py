@@ -180,6 +180,70 @@ def test_what_lies_between_products_stays_in_bytes() -> None:
     assert {row.kind for row in infer._program().timed()} == {"native"}
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_pooling_of_bytes_of_any_window(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kernel, stride = (int(n) for n in rng.integers(1, 5, 2))
+    pad, height, width = int(rng.integers(0, kernel // 2 + 1)), *(int(n) for n in rng.integers(kernel, 40, 2))
+    net = nn.Sequential(nn.Conv2d(3, 5, 1), nn.MaxPool2d(kernel, stride, padding=pad), nn.Conv2d(5, 4, 1))
+    x = numbers(2, 3, height, width, seed=seed)
+    infer = compiled(net.build(x.shape[1:], seed=seed).eval(), x)
+    assert kinds(infer)[2] == "PoolingOfBytes"
+    assert np.array_equal(infer(x), run(infer, x))
+
+
+@pytest.mark.parametrize("batch", [1, 7, 17, 33])
+def test_small_images_lie_side_by_side(batch: int) -> None:
+    layers = [
+        nn.Conv2d(20, 33, 3, padding=1), nn.Conv2d(33, 24, 3, stride=2, padding=1), nn.Conv2d(24, 24, (2, 5), padding=(1, 2)),
+        nn.Conv2d(24, 40, 3, padding=2, groups=4), nn.Conv2d(40, 16, 2, stride=3),
+    ]  # fmt: skip
+    net = nn.Sequential(*layers).build((20, 7, 6), seed=batch).eval()
+    x = numbers(batch, 20, 7, 6)
+    infer = compiled(net, x)
+    expected = run(infer, x)
+    for threads in (1, 3):
+        bn.set_num_threads(threads)
+        assert np.array_equal(infer(x), expected)
+    bn.set_num_threads(0)
+
+
+class Random(nn.Module):
+    """Layers on any of the values before them: products, what may lie between them, and what bytes cannot do."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        super().__init__()
+        kinds = rng.choice(["conv", "relu", "add", "add relu", "pool", "sigmoid", "mul", "norm", "twice"], 12)
+        self.steps = [(str(kind), *(float(n) for n in rng.random(2))) for kind in ["conv", *kinds, "conv"]]
+        self.layers = nn.ModuleList(
+            [nn.Conv2d(6, 6, 3, padding=1) if kind == "conv" else nn.BatchNorm2d(6) for kind, *_ in self.steps]
+        )
+
+    def forward(self, x: Any) -> Any:
+        f, values = nn.functional, [x]
+        for (kind, first, second), layer in zip(self.steps, self.layers, strict=True):
+            a, b = (values[-1 - int(n * n * len(values))] for n in (first, second))
+            made = {
+                "conv": lambda a=a, layer=layer: layer(a), "relu": lambda a=a: f.relu(a), "add": lambda a=a, b=b: a + b,
+                "add relu": lambda a=a, b=b: f.relu(a + b), "sigmoid": lambda a=a: f.sigmoid(a),
+                "pool": lambda a=a: f.max_pool2d(a, 3, 1, 1), "mul": lambda a=a, b=b: a * f.sigmoid(b),
+                "norm": lambda a=a, layer=layer: layer(a), "twice": lambda a=a: a + a,
+            }  # fmt: skip
+            values.append(made[kind]())
+        return values[-1], values[len(values) // 2], values[-2].flatten(1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_networks_compute_nearly_the_same(seed: int) -> None:
+    net = Random(np.random.default_rng(seed)).build((6, 9, 8), seed=seed).eval()
+    x = numbers(9, 6, 9, 8, seed=seed)
+    infer = compiled(net, x, 4)
+    exact = net(x[:4])
+    for actual, wanted in zip(infer(x[:4]), exact, strict=True):
+        assert actual.shape == wanted.shape
+        assert np.linalg.norm(actual - wanted) <= 0.08 * np.linalg.norm(wanted)
+
+
 def test_other_operations_get_floats() -> None:
     net = nn.Sequential(nn.Linear(30, 20), nn.LayerNorm(20), nn.Linear(20), nn.GELU(), nn.Linear(4)).build(
         (30,), seed=1
