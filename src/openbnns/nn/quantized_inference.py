@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 from time import perf_counter
 from typing import Any, Literal
 
@@ -49,7 +48,7 @@ class Quantization:
 
     ``difference`` is the root mean square of what outputs differ by on the calibration samples, in units of that of the outputs
     in float32; ``agreement`` the share of samples whose largest output is the same one, or None if there are no classes.
-    ``float32_seconds`` and ``int8_seconds`` are medians of the time that a batch takes, measured by turns when it was compiled.
+    ``float32_seconds`` and ``int8_seconds`` are what a batch takes: the fastest of some runs by turns when it was compiled.
     """
 
     layers: tuple[LayerPrecision, ...]
@@ -153,7 +152,7 @@ def check_options(precision: str, calibration: Any, float32_layers: str) -> None
             "results are the same, but it may take longer than precision='float32'. infer.quantization.describe() has both "
             "times.",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -241,7 +240,7 @@ def _agreement(outputs: Sequence[Array], wanted: Sequence[Array]) -> float | Non
 
 
 def _times(*programs: Program) -> list[float]:
-    """Medians of the seconds that runs of programs take, by turns."""
+    """The seconds that the fastest of some runs of each program takes, by turns."""
     times: list[list[float]] = [[] for _ in programs]
     weights = [_version() for _ in programs]
     for turn in range(_TIMED + 2):
@@ -250,7 +249,7 @@ def _times(*programs: Program) -> list[float]:
             program.forward(version)
             if turn >= 2:  # the first ones prepare what others use
                 seconds.append(perf_counter() - began)
-    return [median(seconds) for seconds in times]
+    return [min(seconds) for seconds in times]
 
 
 def _version() -> int:
