@@ -13,8 +13,8 @@ enum ScratchUse {
   kBias,          // bias padded to whole blocks, shared
   kInputBand,     // packed rows of the input image
   kGradientBand,  // packed rows of the output gradient
-  kPartialSums,   // weight gradients of parts of the batch, shared
-  kPatches,       // [tap][pixel] matrix of convolutions with few channels
+  kPartialSums,   // weight gradients of parts of the batch, or sums of samples side by side, shared
+  kPatches,       // [tap][pixel] matrix of convolutions with few channels, or pixels of one sample of several
   kActivated,     // dz = dy * f'(y) of the current rows
   kPlaneSums,     // unfinished bias gradients
   kChunkTable,    // where the chunks of each tensor of a list begin, shared

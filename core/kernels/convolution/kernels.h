@@ -102,6 +102,8 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 // Exact sums of bytes, as int32: of groups of bytes (byte_groups.h), where there is a direct kernel, and of floats that
 // are integers, any shape.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_forward(const ConvolutionShape& s, SumKind sums);
+// The same for images narrower than a tile, or null.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_side_by_side_forward(const ConvolutionShape& s, SumKind sums);
 [[gnu::cold]] bool has_exact_few_channels(const ConvolutionShape& s, SumKind sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_few_channels_forward(const ConvolutionShape& s, SumKind sums);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_exact_winograd_forward(const ConvolutionShape& s, SumKind sums);

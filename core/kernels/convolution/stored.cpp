@@ -231,8 +231,9 @@ class StoredConvolution : public Plan {
       if (way_ == Way::kGroups) {
         if (auto tiles = make_exact_winograd_forward(s, sums_)) return tiles;
         const ConvolutionShape rows = with_long_rows(s);
-        auto few = make_exact_few_channels_forward(rows, sums_);
-        return few ? std::move(few) : make_exact_forward(rows, sums_);
+        if (auto few = make_exact_few_channels_forward(rows, sums_)) return few;
+        if (auto wide = make_exact_side_by_side_forward(rows, sums_)) return wide;
+        return make_exact_forward(rows, sums_);
       }
       return way_ == Way::kIntegers ? make_exact_reference_forward(s) : make_forward_kernel(s);
     });

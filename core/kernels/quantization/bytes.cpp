@@ -34,29 +34,81 @@ OPENBNNS_INLINE void add_some(const ByteSum& s, const uint8_t* a, const uint8_t*
   std::memcpy(y, &bytes, sizeof bytes);
 }
 
-// to[i] = the largest of from[i kStride ...], kernel of them; kStride 0: `stride`.
-template <int kStride>
-void largest_along(const uint8_t* from, int64_t kernel, int64_t stride, int64_t count, uint8_t* to) {
-  const int64_t step = kStride ? kStride : stride;
-  for (int64_t i = 0; i < count; i++) to[i] = from[i * step];
-  for (int64_t k = 1; k < kernel; k++)
-    for (int64_t i = 0; i < count; i++) to[i] = std::max(to[i], from[i * step + k]);
+// to[i] = the largest of a[i] and b[i]; to may be one of them.
+void take_largest(const uint8_t* a, const uint8_t* b, int64_t count, uint8_t* to) {
+  constexpr int64_t kTogether = 32;
+  typedef uint8_t Bytes __attribute__((vector_size(kTogether)));
+  const auto take = [&](int64_t i) {
+    Bytes x, y;
+    std::memcpy(&x, a + i, sizeof x);
+    std::memcpy(&y, b + i, sizeof y);
+    x = (x > y) ? x : y;
+    std::memcpy(to + i, &x, sizeof x);
+  };
+  int64_t i = 0;
+  for (; i + kTogether <= count; i += kTogether) take(i);
+  if (i == count) return;
+  if (count >= kTogether) return take(count - kTogether);  // some once more, which changes nothing
+  for (; i < count; i++) to[i] = std::max(a[i], b[i]);
 }
 
-void pool_plane(const BytePooling& s, const uint8_t* x, uint8_t* y, uint8_t* line, int64_t line_bytes) {
-  const auto along = s.stride_x == 1 ? largest_along<1> : s.stride_x == 2 ? largest_along<2> : largest_along<0>;
-  std::memset(line, 0, static_cast<size_t>(line_bytes));
-  uint8_t* middle = line + s.pad_left;
-  for (int64_t row = 0; row < s.out_height; row++, y += s.out_width) {
+// to[i] = the largest of from[i stride ...], kernel of them. halves: room for [2][count + kernel / 2], for stride 2.
+void largest_along(const uint8_t* from, int64_t kernel, int64_t stride, int64_t count, uint8_t* halves, uint8_t* to) {
+  if (stride == 2) {  // those at even and at odd places, so that neighbours are neighbours
+    const int64_t half = count + kernel / 2;
+    for (int64_t i = 0; i < half; i++) {
+      uint16_t pair;
+      std::memcpy(&pair, from + 2 * i, sizeof pair);
+      halves[i] = static_cast<uint8_t>(pair);
+      halves[half + i] = static_cast<uint8_t>(pair >> 8);
+    }
+    if (kernel == 1) std::copy_n(halves, count, to);
+    for (int64_t k = 1; k < kernel; k++) take_largest(k == 1 ? halves : to, halves + k % 2 * half + k / 2, count, to);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++) to[i] = from[i * stride];
+  for (int64_t k = 1; k < kernel; k++) {
+    if (stride == 1)
+      take_largest(to, from + k, count, to);
+    else
+      for (int64_t i = 0; i < count; i++) to[i] = std::max(to[i], from[i * stride + k]);
+  }
+}
+
+// Rows of the output become one long row: the largest down the columns first, each row with zeros around it, which are
+// the least bytes, then the largest along all of them.
+struct PooledRows {
+  int64_t step;  // from one of these rows to the next, and of their results
+  int64_t width;
+  int64_t bytes, results, halves;  // room
+
+  explicit PooledRows(const BytePooling& s) {
+    const int64_t needed = std::max(s.pad_left + s.in_width, (s.out_width - 1) * s.stride_x + s.kernel_width);
+    width = std::max(s.out_width, (needed + s.stride_x - 1) / s.stride_x);
+    if (s.pad_left == 0 && s.out_width * s.stride_x == s.in_width && s.kernel_width <= s.stride_x) width = s.out_width;
+    step = width * s.stride_x;
+    results = s.out_height * width;
+    bytes = s.out_height * step + s.kernel_width + 1;
+    halves = 2 * (results + s.kernel_width);
+  }
+  int64_t room() const { return bytes + results + halves; }
+};
+
+void pool_plane(const BytePooling& s, const PooledRows& rows, const uint8_t* x, uint8_t* y, uint8_t* room) {
+  uint8_t *results = room + rows.bytes, *halves = results + rows.results;
+  for (int64_t row = 0; row < s.out_height; row++) {
     const int64_t top = row * s.stride_y - s.pad_up;
     const int64_t first = std::max<int64_t>(0, top), end = std::min(s.in_height, top + s.kernel_height);
-    std::memcpy(middle, x + first * s.in_width, static_cast<size_t>(s.in_width));
-    for (int64_t r = first + 1; r < end; r++) {
-      const uint8_t* from = x + r * s.in_width;
-      for (int64_t i = 0; i < s.in_width; i++) middle[i] = std::max(middle[i], from[i]);
-    }
-    along(line, s.kernel_width, s.stride_x, s.out_width, y);
+    const uint8_t* from = x + first * s.in_width;
+    uint8_t* to = room + row * rows.step + s.pad_left;
+    if (first + 1 == end) std::memcpy(to, from, static_cast<size_t>(s.in_width));
+    for (int64_t r = first + 1; r < end; r++)
+      take_largest(r == first + 1 ? from : to, x + r * s.in_width, s.in_width, to);
   }
+  const bool dense = rows.width == s.out_width;
+  largest_along(room, s.kernel_width, s.stride_x, rows.results, halves, dense ? y : results);
+  for (int64_t row = 0; !dense && row < s.out_height; row++)
+    std::memcpy(y + row * s.out_width, results + row * rows.width, static_cast<size_t>(s.out_width));
 }
 
 }  // namespace
@@ -89,14 +141,14 @@ void add_bytes(const ByteSum& s, int threads) {
 
 void pool_bytes(const BytePooling& s, int threads) {
   const int64_t in_plane = s.in_height * s.in_width, out_plane = s.out_height * s.out_width;
-  const int64_t line_bytes =
-      std::max(s.pad_left + s.in_width, (s.out_width - 1) * s.stride_x + s.kernel_width);  // zeros are the least bytes
+  const PooledRows rows(s);
   const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, in_plane));
   const int workers = worthy_workers(threads, s.planes * in_plane, kPiece);
   dynamic_items(workers, (s.planes + together - 1) / together, [&](int64_t item) {
-    auto* line = reinterpret_cast<uint8_t*>(scratch(kStoredA, static_cast<size_t>(line_bytes + 3) / 4));
+    auto* room = reinterpret_cast<uint8_t*>(scratch(kStoredA, static_cast<size_t>(rows.room() + 3) / 4));
+    std::memset(room, 0, static_cast<size_t>(rows.bytes));
     for (int64_t plane = item * together; plane < std::min(s.planes, (item + 1) * together); plane++)
-      pool_plane(s, s.x + plane * in_plane, s.y + plane * out_plane, line, line_bytes);
+      pool_plane(s, rows, s.x + plane * in_plane, s.y + plane * out_plane, room);
   });
 }
 
