@@ -81,8 +81,9 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     quantizable = candidates(graph.operations)
     if not quantizable:
         raise ValueError(
-            f"{_WHO}: nothing of {type(network).__name__} can be computed from bytes: it has no linear layer, no convolution "
-            "and no product with a constant matrix. Use precision='float32'."
+            f"{_WHO}: nothing of {type(network).__name__} can be computed from bytes: it has no linear layer, no "
+            "convolution of signals or images with weights of its own and no product with a constant matrix. Use "
+            "precision='float32'."
         )
     exact = Program(graph, graph.sizes_for(batch_size), training=False)
     ranges = Ranges(graph.operations)
