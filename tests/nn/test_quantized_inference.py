@@ -180,6 +180,14 @@ def test_what_lies_between_products_stays_in_bytes() -> None:
     assert {row.kind for row in infer._program().timed()} == {"native"}
 
 
+def test_the_reference_engine_gives_nearly_the_same() -> None:
+    x = numbers(4, 3, 27, 25)
+    infer = compiled(images().build((3, 27, 25), seed=1).eval(), x)
+    native = infer(x)
+    with bn.engine("reference"):
+        np.testing.assert_allclose(infer(x), native, atol=0.01 * np.abs(native).max())
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_pooling_of_bytes_of_any_window(seed: int) -> None:
     rng = np.random.default_rng(seed)

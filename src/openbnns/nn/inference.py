@@ -34,7 +34,7 @@ class CompiledInference:
     * all native calls that follow each other, mostly the whole network, are one.
 
     Results are those of ``net.eval()(x)`` but for the rounding of the folded weights: a relative 1e-6 or so per layer, and
-    none at all without batch normalization.
+    none at all without batch normalization. With precision "int8" they differ more, and ``quantization`` says by how much.
 
     ``inputs`` and ``outputs`` are the memory of the calling thread's calls. What is in ``inputs`` already is not copied, and
     neither are results with ``out=infer.outputs``; the next call of the thread overwrites them. Threads may call at the same
