@@ -1,7 +1,8 @@
 """How fast is inference on bytes, next to onnxruntime's statically quantized model and to ours in float32?
 
 Our networks are exported to ONNX and quantized by ``onnxruntime.quantization.quantize_static`` on the same samples, with scales
-per channel, in both of its forms; the faster one counts. The differences of outputs from float32 are compared, too.
+per channel, in both of its forms; the faster one counts. The differences of outputs from float32 are compared, too, and the
+accuracy on the digits over several seeds.
 
 python benchmarks/quantized_inference.py            all of them, on two threads
 """
@@ -19,12 +20,14 @@ import numpy as np
 
 from harness import Figure, Settings, use_threads
 from inference import resnet, vgg
-from openbnns import _core, nn
+from openbnns import _core, datasets, nn
 from timing import QUIET, Step, alternate, sampler
 
 CLASSES = 10
 SAMPLES = 64  # for calibration
 LARGEST_DIFFERENCE = 0.1
+SEEDS = 5
+LOST = 0.5  # per cent of accuracy, at most
 Made = tuple[Any, tuple[int, ...]]
 
 
@@ -49,7 +52,11 @@ NETWORKS: dict[str, Callable[[], Made]] = {
 def figures() -> dict[str, Callable[[Settings], Figure]]:
     if not _core.multiplies_bytes():
         return {}
-    return {f"int8/{name}": partial(_inference, f"int8/{name}", make) for name, make in NETWORKS.items()}
+    measured: dict[str, Callable[[Settings], Figure]] = {
+        f"int8/{name}": partial(_inference, f"int8/{name}", make) for name, make in NETWORKS.items()
+    }
+    measured["int8/accuracy on the digits"] = _digits
+    return measured
 
 
 def _inference(name: str, make: Callable[[], Made], settings: Settings) -> Figure:
@@ -117,6 +124,28 @@ def _sessions(network: Any, x: Any, samples: Any, threads: int) -> dict[str, Ste
             run = session(path).run
             made[form] = lambda run=run: run(None, {name: x})[0]  # type: ignore[misc]
     return made
+
+
+def _digits(settings: Settings) -> Figure:
+    """The per cent of accuracy that is lost, in the mean over seeds."""
+    use_threads(settings.threads)
+    x, y, test_x, test_y = datasets.load_digits()
+    x, test_x = x.reshape(-1, 1, 8, 8), test_x.reshape(-1, 1, 8, 8)
+    accuracies: dict[str, list[float]] = {"float32": [], "int8": []}
+    for seed in range(SEEDS):
+        net = nn.Sequential(
+            nn.Conv2d(1, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(24, 3), nn.ReLU(), nn.Flatten(),
+            nn.Linear(48), nn.ReLU(), nn.Linear(CLASSES),
+        )  # fmt: skip
+        nn.Trainer(net, "cross_entropy", nn.Adam(2e-3), batch_size=64, seed=seed, quiet=True).fit(x, y, epochs=12)
+        exact = net.compile_inference(len(test_x))
+        quantized = net.compile_inference(len(test_x), precision="int8", calibration=x[:200])
+        for name, infer in (("float32", exact), ("int8", quantized)):
+            accuracies[name].append(float((infer(test_x).argmax(1) == test_y).mean()))
+    means = {name: statistics.mean(values) for name, values in accuracies.items()}
+    note = f"{SEEDS} seeds: float32 {means['float32']:.4f}, int8 {means['int8']:.4f}"
+    lost = 100 * (means["float32"] - means["int8"])
+    return Figure("int8/accuracy on the digits", lost, "per cent lost", LOST, at_most=True, note=note)
 
 
 if __name__ == "__main__":
