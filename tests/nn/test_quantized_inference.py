@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,15 @@ def test_what_lies_between_products_stays_in_bytes() -> None:
     for _ in range(3):
         infer(x)
     assert {row.kind for row in infer._program().timed()} == {"native"}
+
+
+def test_threads_call_side_by_side() -> None:
+    infer = compiled(images().build((3, 27, 25), seed=1).eval(), numbers(4, 3, 27, 25))
+    batches = [numbers(4, 3, 27, 25, seed=seed) for seed in range(12)]
+    expected = [infer(x) for x in batches]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert all(map(np.array_equal, pool.map(infer, batches), expected))
 
 
 def test_the_reference_engine_gives_nearly_the_same() -> None:
