@@ -79,6 +79,7 @@ def attention(
     dropout: float,
     seed: int,
     token: int,
+    bfloat16: bool,
     parameter_steps: Sequence[Sequence[int]],
     gradient_steps: Sequence[Sequence[int]],
 ) -> Plan: ...

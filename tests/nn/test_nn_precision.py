@@ -190,6 +190,25 @@ def test_convolution_under_an_activation_rounds_the_gradient_behind_it() -> None
     assert close(net.backward(dy), c.input_gradient(rounded(np.where(y > 0, dy, 0)), rounded(net[0].weight.data)))
 
 
+def test_attention_projects_in_bfloat16() -> None:
+    rng = np.random.default_rng(14)
+    x = rng.standard_normal((3, 11, 12), dtype=np.float32)
+    net = bfloat16(nn.MultiheadAttention(12, 3)).build((11, 12), seed=15).train()
+    y = net(x)
+    weights = {name: p.data.astype(np.float64) for name, p in net.named_parameters()}
+    joint = rounded(x) @ rounded(weights["in_proj_weight"]).T + weights["in_proj_bias"]
+    q, k, v = (part.reshape(3, 11, 3, 4).swapaxes(1, 2) for part in np.split(joint, 3, axis=-1))
+    scores = np.exp(q @ k.swapaxes(2, 3) / 2)
+    heads = (scores / scores.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(3, 11, 12)
+    # A head on the edge between two numbers of bfloat16 may fall to the other one.
+    expected = rounded(heads) @ rounded(weights["out_proj.weight"]).T + weights["out_proj.bias"]
+    assert (np.abs(y - expected) > 2e-6 * np.abs(expected).max()).mean() <= 0.02 * engines._core.multiplies_bfloat16()
+    dy = rng.standard_normal(y.shape, dtype=np.float32)
+    net.backward(dy)
+    gradient = np.einsum("nto,nti->oi", rounded(dy), rounded(heads))
+    assert np.abs(net.out_proj.weight.grad - gradient).max() < 1e-3 * np.abs(gradient).max()
+
+
 def _network() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(70), nn.GELU(), nn.Linear(10)

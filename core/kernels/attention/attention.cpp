@@ -65,12 +65,14 @@ using Out = Rows<float>;
 
 // y = x op(w) (+ bias) for the first `rows` rows of every sample; packed: op(w) as pack_matrix_b leaves it, or null.
 void product_of_rows(const In& x, const float* w, int64_t w_row, bool transposed, const float* bias, const Out& y,
-                     int64_t rows, int64_t samples, bool accumulate, int threads, const float* packed = nullptr) {
+                     int64_t rows, int64_t samples, bool accumulate, SumKind sums, int threads,
+                     const float* packed = nullptr) {
   auto one = [&](int64_t n, int64_t count) {
     MatrixProduct p{count, y.width, x.width, x.sample(n), x.row, w, w_row, y.sample(n), y.row};
     p.transpose_b = transposed;
     p.column_bias = accumulate ? nullptr : bias;
     p.accumulate = accumulate;
+    p.sums = sums;
     p.packed_b = packed;
     return p;
   };
@@ -87,13 +89,14 @@ void product_of_rows(const In& x, const float* w, int64_t w_row, bool transposed
 
 // dw (+)= sum over samples and rows of dy^T x: [dy.width][x.width]
 void product_over_rows(const In& dy, const In& x, int64_t rows, int64_t samples, float* dw, bool accumulate,
-                       int threads) {
+                       SumKind sums, int threads) {
   bool joined = dy.rows == rows && x.rows == rows && dy.joined(samples) && x.joined(samples);
   int64_t count = joined ? 1 : samples;
   for (int64_t n = 0; n < count; n++) {
     MatrixProduct p{dy.width, x.width, joined ? rows * samples : rows, dy.sample(n), dy.row, x.sample(n), x.row,
                     dw,       x.width};
     p.transpose_a = true;
+    p.sums = sums;
     p.accumulate = accumulate || n > 0;
     matrix_product(p, threads);
   }
@@ -136,7 +139,8 @@ HeadsShape heads_shape(const AttentionShape& s) {
 
 class Attention : public Plan {
  public:
-  explicit Attention(const AttentionShape& shape) : s_(shape), heads_(heads_shape(shape)), rows_(heads_.source_rows()) {
+  explicit Attention(const AttentionShape& shape)
+      : s_(shape), sums_(sums_of_rounded(shape.bfloat16)), heads_(heads_shape(shape)), rows_(heads_.source_rows()) {
     const int64_t widths[kAttentionParameters] = {s_.key, s_.key,   s_.value, s_.value, s_.key,
                                                   s_.key, s_.value, 1,        s_.key,   s_.value};
     for (int i = 0; i < kAttentionParameters; i++) {
@@ -158,7 +162,7 @@ class Attention : public Plan {
       project(run, kept, n, samples);
       product_of_rows({kept.o, s_.target * hv(), s_.target, hv()}, run.parameter[kWo], run.turned ? hv() : s_.model,
                       run.turned, run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model},
-                      s_.target, samples, false, call.threads,
+                      s_.target, samples, false, sums_, call.threads,
                       packed(kWo, run.parameter[kWo], run.turned, hv(), s_.model, call.threads));
     }
     if (call.address[kAttentionCache]) write_header(run, s_.token);
@@ -375,8 +379,8 @@ class Attention : public Plan {
     if (version == 0) return nullptr;
     MatrixProduct p{0, width, depth, nullptr, 0, w, transposed ? depth : width, nullptr, 0};
     p.transpose_b = transposed;
-    return packed_[form].get(version, kWeights, packed_b_floats(width, depth),
-                             [&](float* to) { pack_matrix_b(p, to, threads); });
+    p.sums = sums_;
+    return packed_[form].get(version, kWeights, packed_b_floats(p), [&](float* to) { pack_matrix_b(p, to, threads); });
   }
 
   // Qh, Kt, Vt and the heads of the samples from n on.
@@ -384,7 +388,8 @@ class Attention : public Plan {
     const Call& call = *run.call;
     auto one = [&](int slot, int w, int64_t rows, int64_t width, float* to, int64_t to_rows) {
       product_of_rows({at(call, slot, n), call.stride[slot], rows, s_.model}, run.parameter[w], s_.model, true,
-                      run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false, call.threads,
+                      run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false, sums_,
+                      call.threads,
                       packed(run.joint ? kJoint : w, run.parameter[w], true, s_.model, width, call.threads));
     };
     one(kQuery, kWq, s_.target, run.joint ? joint_width() : hk(), kept.q, s_.target);
@@ -433,7 +438,7 @@ class Attention : public Plan {
     if (run.gradient[kWo]) {
       const In heads{kept.o, s_.target * hv(), s_.target, hv()};
       product_over_rows(run.gradient_turned ? dout : heads, run.gradient_turned ? heads : dout, s_.target, samples,
-                        run.gradient[kWo], adds(run, kWo, n), threads);
+                        run.gradient[kWo], adds(run, kWo, n), sums_, threads);
     }
     if (!q && !k && !v) return;
 
@@ -449,7 +454,7 @@ class Attention : public Plan {
     h.dk = k ? dk : nullptr;
     h.dv = v ? dv : nullptr;
     product_of_rows(dout, run.parameter[kWo], run.turned ? hv() : s_.model, !run.turned, nullptr,
-                    {dc, s_.target * hv(), s_.target, hv()}, s_.target, samples, false, threads);
+                    {dc, s_.target * hv(), s_.target, hv()}, s_.target, samples, false, sums_, threads);
     heads_.backward(h, threads);
     if (q && k && v && are_joint(run, n)) {
       const int64_t width = joint_width();
@@ -483,7 +488,7 @@ class Attention : public Plan {
     const Call& call = *run.call;
     if (run.gradient[w])
       product_over_rows(dh, {at(call, slot, n), call.stride[slot], rows, s_.model}, rows, samples, run.gradient[w],
-                        adds(run, w, n), call.threads);
+                        adds(run, w, n), sums_, call.threads);
     if (run.gradient[kPq + w])
       sum_over_rows(dh, rows, samples, run.gradient[kPq + w], adds(run, kPq + w, n), call.threads);
     int target = kQueryGradient + slot;
@@ -493,7 +498,7 @@ class Attention : public Plan {
       shared |= call.address[earlier] == call.address[target];
     product_of_rows(dh, run.parameter[w], s_.model, false, nullptr,
                     {at(call, target, n), call.stride[target], rows, s_.model}, rows, samples,
-                    shared || call.adds(target), call.threads);
+                    shared || call.adds(target), sums_, call.threads);
   }
 
   // Row S of dKt or dVt, summed over the samples.
@@ -504,6 +509,7 @@ class Attention : public Plan {
   }
 
   const AttentionShape s_;
+  const SumKind sums_;  // of projections
   const Heads heads_;
   const int64_t rows_;  // S'
   Form canonical_[kAttentionParameters], stored_[kAttentionParameters], gradient_[kAttentionParameters];

@@ -41,12 +41,13 @@ struct AttentionShape {
   bool masked_rows_are_zero = false;  // instead of NaN
   float dropout = 0;                  // 0: none
   uint64_t seed = 0;
-  uint64_t token = 0;  // distinguishes the caches of this filter from those of others
+  uint64_t token = 0;     // distinguishes the caches of this filter from those of others
+  bool bfloat16 = false;  // operands of projections may be rounded to BFloat16
   // Where element (h, i, d) of a parameter lies: h * steps[0] + i * steps[1] + d * steps[2]. As the caller stores them,
   // unless the option kCanonicalParameters says otherwise.
   int64_t parameter_steps[kAttentionParameters][3] = {}, gradient_steps[kAttentionParameters][3] = {};
   OPENBNNS_FIELDS(target, source, model, key, value, heads, attention_bias, zero_row, masked_rows_are_zero, dropout,
-                  seed, token, parameter_steps, gradient_steps)
+                  seed, token, bfloat16, parameter_steps, gradient_steps)
 };
 
 // The first bytes of a cache; the format of the rest is up to the engine that wrote it.

@@ -52,7 +52,8 @@ def make_plan(f: MultiheadAttention) -> _core.Plan:
     return engines._core.attention(
         target=s.target, source=s.source, model=s.model, key=s.key, value=s.value, heads=s.heads,
         attention_bias=s.attention_bias, zero_row=s.zero_row, masked_rows_are_zero=f.options.masked_rows_are_zero,
-        dropout=f.options.dropout, seed=f.seed, token=f.token, parameter_steps=stored, gradient_steps=gradient,
+        dropout=f.options.dropout, seed=f.seed, token=f.token, bfloat16=f.rounds_products,
+        parameter_steps=stored, gradient_steps=gradient,
     )  # fmt: skip
 
 
