@@ -316,8 +316,8 @@ _add(
 def _replaced(x: Any, dim: int, key: Any, value: Any) -> Any:
     """A tensor with other entries along an axis."""
     made = x.clone()
-    before = [slice(None)] * (dim % x.dim())
-    made[(*before, key)] = value
+    everything = (slice(None),) * (dim % x.dim())
+    made[everything + (key,)] = value  # noqa: RUF005 (a star in an index needs Python 3.11)
     return made
 
 
