@@ -33,14 +33,16 @@ def _one_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _recorded(function: Any) -> Handler:
+def _recorded(function: Any, of_elements: Any = None) -> Handler:
+    """A reduction; ``of_elements`` is what it does to them over no axes, nothing unless given."""
+
     def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
-        keep = bool(call.integer("keepdims", 1))
-        if chosen == ():
-            return ForeignTensor(_of_nothing(call, x))
+        keep, value = bool(call.integer("keepdims", 1)), x.numbers
         every = list(range(x.rank)) if chosen is None else list(chosen)
-        return ForeignTensor(function(x.numbers, every, keep) if every else _of_nothing(call, x))
+        if every:
+            return ForeignTensor(function(value, every, keep))
+        return ForeignTensor(value if of_elements is None else of_elements(value))
 
     return record
 
@@ -48,8 +50,6 @@ def _recorded(function: Any) -> Handler:
 def _in_numpy(function: Any) -> Handler:
     def compute(call: Call, x: Array, axes: Array | None = None) -> Any:
         chosen = _axes_of(call, x.ndim, listed(axes))
-        if chosen == () and x.ndim and call.op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
-            return x
         result = function(x, axis=chosen, keepdims=bool(call.integer("keepdims", 1)))
         return result if isinstance(result, Size) else np.asarray(result).astype(x.dtype)
 
@@ -69,28 +69,20 @@ def _extreme(function: Any, end: int) -> Any:
     return reduce
 
 
-def _of_nothing(call: Call, x: ForeignTensor) -> Any:
-    """A reduction over no axes: what it does to elements."""
-    value = x.numbers
-    if call.op in ("ReduceL1", "ReduceL2"):
-        return F.abs(value)
-    if call.op == "ReduceSumSquare":
-        return F.square(value)
-    return F.log(value) if call.op == "ReduceLogSum" else value
-
-
-_REDUCTIONS: dict[str, tuple[Any, Any]] = {
+_REDUCTIONS: dict[str, tuple[Any, ...]] = {
     "ReduceSum": (F.sum, np.sum), "ReduceMean": (F.mean, np.mean), "ReduceMax": (F.amax, _extreme(np.max, 0)),
     "ReduceMin": (F.amin, _extreme(np.min, 1)), "ReduceProd": (F.prod, np.prod),
-    "ReduceL1": (lambda x, dim, keep: F.norm(x, 1, dim, keep), lambda x, **o: np.sum(np.abs(x), **o)),
-    "ReduceL2": (lambda x, dim, keep: F.norm(x, 2, dim, keep), lambda x, **o: np.sqrt(np.sum(np.square(x), **o))),
-    "ReduceLogSum": (lambda x, dim, keep: F.log(F.sum(x, dim, keep)), lambda x, **o: np.log(np.sum(x, **o))),
+    "ReduceL1": (lambda x, dim, keep: F.norm(x, 1, dim, keep), lambda x, **o: np.sum(np.abs(x), **o), F.abs),
+    "ReduceL2": (lambda x, dim, keep: F.norm(x, 2, dim, keep), lambda x, **o: np.sqrt(np.sum(np.square(x), **o)), F.abs),
+    "ReduceLogSum": (lambda x, dim, keep: F.log(F.sum(x, dim, keep)), lambda x, **o: np.log(np.sum(x, **o)), F.log),
     "ReduceLogSumExp": (F.logsumexp, lambda x, **o: np.log(np.sum(np.exp(x), **o))),
-    "ReduceSumSquare": (lambda x, dim, keep: F.sum(F.square(x), dim, keep), lambda x, **o: np.sum(np.square(x), **o)),
+    "ReduceSumSquare": (
+        lambda x, dim, keep: F.sum(F.square(x), dim, keep), lambda x, **o: np.sum(np.square(x), **o), F.square,
+    ),
 }  # fmt: skip
-for _name, (_function, _of_arrays) in _REDUCTIONS.items():
+for _name, (_function, _of_arrays, *_others) in _REDUCTIONS.items():
     add(
-        REDUCTIONS, _name, _recorded(_function), compute=_in_numpy(_of_arrays), shaping=(1,), once_attributes=("axes",),
+        REDUCTIONS, _name, _recorded(_function, *_others), compute=_in_numpy(_of_arrays), shaping=(1,), once_attributes=("axes",),
         ignores=("noop_with_empty_axes", "axes"),
     )  # fmt: skip
 
