@@ -11,6 +11,7 @@ import gc
 import importlib.util
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,32 @@ def same_state() -> Iterator[None]:
     assert openbnns.get_accuracy() == accuracy
     assert openbnns.get_num_threads() == threads
     assert np.geterr() == handling
+
+
+@pytest.fixture
+def short_turns() -> Iterator[None]:
+    """Threads take turns more often than usual, so that races come to light."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="module")
+def poisoned_scratch() -> Iterator[None]:
+    """Scratch memory holds garbage before every call."""
+    openbnns.engines._core.set_scratch_poison(True)
+    yield
+    openbnns.engines._core.set_scratch_poison(False)
+
+
+@pytest.fixture
+def recorded_schedule() -> Iterator[None]:
+    """A test may record the schedule of calls and limit threads; both end with it."""
+    yield
+    openbnns.engines._core.record_schedule(False)
+    openbnns.engines._core.take_schedule()
+    openbnns.set_num_threads(0)
 
 
 @pytest.fixture(params=["native", "reference"])

@@ -26,12 +26,14 @@ from cases import lstm
 from cases._base import Row, succeed
 from cases.contract import ROWS
 from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
-from openbnns import engines, filters
+from openbnns import filters
 from openbnns.calls.signature import Argument
 from openbnns.capi._declared import DRIVERS
 from openbnns.filters.base import Filter
 from openbnns.filters.lstm import LSTM
 from trials import Face, LstmTrial, Trial
+
+pytestmark = pytest.mark.usefixtures("poisoned_scratch")
 
 ENGINES = ["native", "reference"]
 if os.environ.get("OPENBNNS_ISA"):  # the formulas do not depend on it
@@ -40,13 +42,6 @@ DECLARED = [row for row in ROWS if not row.id.startswith(("lstm", "crop_resize")
 
 rows = pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
 declared = pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def poisoned_scratch() -> Iterator[None]:
-    engines._core.set_scratch_poison(True)
-    yield
-    engines._core.set_scratch_poison(False)
 
 
 @pytest.fixture(params=ENGINES)
@@ -330,7 +325,7 @@ def test_both_faces_give_the_same_bits(row: Row, engine: str) -> None:
     same(results, gradients, "gradients")
 
 
-# Memory in any form, and memory that will not do.
+# Memory in any form, and memory that is refused.
 
 
 def forms(storage: Storage) -> dict[str, Any]:
@@ -511,7 +506,7 @@ def test_lstm_results_on_results(row: Row, engine: str) -> None:
 
 
 class Scratch:
-    """Memory for results that nobody wants, with guards."""
+    """Memory for results that are not wanted, with guards."""
 
     def __init__(self, nbytes: int) -> None:
         self.memory = np.full(nbytes + 2 * 64, 0x5A, np.uint8)

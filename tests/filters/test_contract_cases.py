@@ -5,7 +5,7 @@ Scratch memory is filled with NaN for the whole module, so that relying on what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +16,9 @@ import openbnns
 from cases import ALL, activation
 from cases._base import Results, native, parameters, succeed
 from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
-from openbnns import capi, engines
+from openbnns import capi
 
-
-@pytest.fixture(autouse=True, scope="module")
-def poisoned_scratch() -> Iterator[None]:
-    engines._core.set_scratch_poison(True)
-    yield
-    engines._core.set_scratch_poison(False)
+pytestmark = pytest.mark.usefixtures("poisoned_scratch")
 
 
 @pytest.mark.parametrize("case", parameters(ALL))

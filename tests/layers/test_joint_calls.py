@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,10 @@ import openbnns as bn
 from helpers import assert_bitwise
 from openbnns import engines, nn
 
+pytestmark = pytest.mark.usefixtures("recorded_schedule")
+
 Array = np.ndarray[Any, Any]
 BATCH = 96
-
-
-@pytest.fixture(autouse=True)
-def _usual_threads() -> Iterator[None]:
-    yield
-    engines._core.record_schedule(False)
-    engines._core.take_schedule()
-    bn.set_num_threads(0)
 
 
 def joint_runs(run: Callable[[], object], batch: int, *, threads: int = 2) -> int:

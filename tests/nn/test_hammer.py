@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,44 +24,15 @@ from openbnns import capi, engines, nn
 from openbnns.capi import numbers
 from raw import described
 from raw_problems import FIELDS, c_fields, optimizer_arrays
+from simultaneous import require, together
 
 THREADS = 6
 
-
-@pytest.fixture(autouse=True)
-def short_turns() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(2e-5)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 def hammer(work: Callable[[int], None], meanwhile: Callable[[], None] | None = None) -> None:
-    """Call ``work`` with its number in every thread, all starting at once, and ``meanwhile`` again and again in another."""
-    failures: list[BaseException] = []
-    start, done = threading.Barrier(THREADS), threading.Event()
-
-    def guarded(number: int) -> None:
-        try:
-            start.wait()
-            work(number)
-        except BaseException as error:  # raised below, where the test can fail
-            failures.append(error)
-
-    def disturb() -> None:
-        while meanwhile is not None and not done.wait(0.001):
-            meanwhile()
-
-    workers = [threading.Thread(target=guarded, args=(k,)) for k in range(THREADS)]
-    other = threading.Thread(target=disturb)
-    for thread in (*workers, other):
-        thread.start()
-    for thread in workers:
-        thread.join()
-    done.set()
-    other.join()
-    if failures:
-        raise failures[0]
+    require(together(work, THREADS, meanwhile))
 
 
 def forget_everything() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,41 +18,11 @@ from openbnns import nn
 from openbnns.graph.program import Program
 from openbnns.nn import recording as _recording
 from openbnns.nn.recording import recording_of
+from simultaneous import require, together
 
 THREADS = 4
 
-
-@pytest.fixture(autouse=True)
-def short_turns() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(2e-5)
-    yield
-    sys.setswitchinterval(before)
-
-
-def together(work: Callable[[int], None], count: int = THREADS) -> list[BaseException]:
-    """Call ``work`` with its number in so many threads, all starting at once; gives what they raised."""
-    failures: list[BaseException] = []
-    start = threading.Barrier(count)
-
-    def guarded(number: int) -> None:
-        try:
-            start.wait()
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(k,), name=f"worker {k}") for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return failures
-
-
-def require(failures: list[BaseException]) -> None:
-    if failures:
-        raise failures[0]
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 class Pair(nn.Module):
@@ -120,7 +89,7 @@ def test_inference_side_by_side(name: str, how: str) -> None:
                 for got, wanted in zip(flat(run(*given[i])), expected[i], strict=True):
                     np.testing.assert_array_equal(got, wanted)
 
-    require(together(work))
+    require(together(work, THREADS))
 
 
 @pytest.mark.parametrize("name", ["pooled images", "lstm"])
@@ -135,7 +104,7 @@ def test_inference_side_by_side_on_the_reference_engine(name: str) -> None:
             for i in range(number, len(given), THREADS):
                 np.testing.assert_array_equal(np.asarray(net(given[i])), expected[i])
 
-        require(together(work))
+        require(together(work, THREADS))
 
 
 def test_threads_compute_at_the_same_time() -> None:
@@ -161,7 +130,7 @@ def test_threads_compute_at_the_same_time() -> None:
 
 
 def test_first_calls_build_once() -> None:
-    """All threads call a network that nobody has built, and one of its parts by itself, which shares its parameters."""
+    """All threads call a network that was not built before, and one of its parts by itself, which shares its parameters."""
     for seed in range(20):
         nn.manual_seed(seed)
         net = nn.Sequential(nn.Sequential(nn.Linear(30), nn.BatchNorm1d()), nn.Tanh(), nn.Linear(7)).eval()
@@ -171,7 +140,7 @@ def test_first_calls_build_once() -> None:
         def work(number: int, net: Any = net, results: list[Any] = results, x: Array = x) -> None:
             results[number] = (net if number % 2 else net[0])(x)
 
-        require(together(work))
+        require(together(work, THREADS))
         np.testing.assert_array_equal(results[1], results[3])
         np.testing.assert_array_equal(results[0], results[2])
         np.testing.assert_array_equal(results[1], net(x))
@@ -207,7 +176,7 @@ def test_a_call_that_fails_leaves_the_others_right() -> None:
             else:
                 np.testing.assert_array_equal(net(x), expected)
 
-    require(together(work))
+    require(together(work, THREADS))
 
 
 # Training.
@@ -242,7 +211,7 @@ def test_two_threads_that_train_are_told() -> None:
 def test_copies_train_in_threads() -> None:
     net = nn.Sequential(nn.Linear(24, 30), nn.ReLU(), nn.Linear(30, 40)).build((24,), seed=0)
     twins = [copy.deepcopy(net) for _ in range(THREADS)]
-    require(together(lambda number: train(twins[number], 0, 20)))
+    require(together(lambda number: train(twins[number], 0, 20), THREADS))
     train(net, 0, 20)
     for twin in twins:
         np.testing.assert_array_equal(twin[0].weight.data, net[0].weight.data)  # type: ignore[index]
@@ -266,7 +235,7 @@ def test_values_that_another_thread_has_overwritten() -> None:
     ):
         net.backward(y)
     net.backward(net(x))
-    # A pass of one thread may be gone back through by another one, as long as nobody has come in between.
+    # A pass of one thread may be gone back through by another one, as long as no other has come in between.
     net(x)
     assert in_thread(lambda: net.backward(y)) is None
 
@@ -333,7 +302,7 @@ def test_evaluation_of_one_trainer_by_several_threads() -> None:
             assert trainer.evaluate(x, y, batch_size=8) == expected[number]
             np.testing.assert_array_equal(trainer.predict(x, batch_size=8), outputs[number])
 
-    require(together(work))
+    require(together(work, THREADS))
 
 
 # Settings and weights that change meanwhile.
@@ -360,7 +329,7 @@ def test_inference_during_steps_leaves_no_stale_weights() -> None:
                     step(x, y)
 
         require(together(work, 2))
-        actual = net(x)  # before anybody asks for the values of its parameters, which are then read again
+        actual = net(x)  # before the test asks for the values of its parameters, which are then read again
         twin = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8)).build((256,)).eval()
         twin.load_state_dict(net.state_dict())
         np.testing.assert_array_equal(actual, twin(x))
@@ -381,7 +350,7 @@ def test_weights_packed_in_the_middle_of_a_step_are_packed_again(monkeypatch: py
     def interrupted(**given: Any) -> None:
         net(x)
         real(**given)
-        seen.append(net(x))  # all is written, but nobody has said so
+        seen.append(net(x))  # all is written, but not announced
 
     monkeypatch.setattr(bundle.bnns, "step", interrupted)
     sgd.step()

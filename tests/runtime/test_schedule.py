@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ from cases import activation, arithmetic, convolution, fully_connected
 from cases._base import Act, native, parameters
 from helpers import vector
 from openbnns import engines
+
+pytestmark = pytest.mark.usefixtures("recorded_schedule")
 
 LARGE = [
     fully_connected.case("rows", 300, 96, 700, activation=Act("Tanh")),
@@ -30,14 +31,6 @@ LARGE = [
     arithmetic.case("repeated", "Multiply", vector(1000), vector(1000), batch=300, roles=(arithmetic.S, arithmetic.P)),
     activation.case("elements", Act("Sigmoid"), vector(20000), batch=4),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _usual_threads() -> Iterator[None]:
-    yield
-    engines._core.record_schedule(False)
-    engines._core.take_schedule()
-    openbnns.set_num_threads(0)
 
 
 @pytest.mark.parametrize("case", parameters(LARGE))
