@@ -308,7 +308,7 @@ class Recorder:
     def _others(
         self, name: str, function: Any, args: tuple[Any, ...], given: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """What does the same as a function by other ones, which are recorded in its place."""
+        """The function that does the same by other ones, which are recorded in its place."""
         if name in COMPOSITIONS:
             return lambda *args, **kwargs: self._composed(name, *args, **kwargs)
         if name == "as_strided":

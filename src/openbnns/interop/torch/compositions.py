@@ -210,15 +210,15 @@ def quantile(
     axis = 0 if dim is None else dim % input.dim()
     ordered = torch.sort(input.flatten() if dim is None else input, axis)[0]
     several = isinstance(q, torch.Tensor) and q.dim() > 0
-    found = []
+    quantiles = []
     for each in q.tolist() if several else [float(q)]:
         place = each * (ordered.shape[axis] - 1)
         low = min(int(place), ordered.shape[axis] - 1)
         high = min(low + 1, ordered.shape[axis] - 1)
         a, b = ordered.select(axis, low), ordered.select(axis, high)
         value = a + (b - a) * (place - low)
-        found.append(value.unsqueeze(axis) if keepdim else value)
-    return torch.stack(found) if several else found[0]
+        quantiles.append(value.unsqueeze(axis) if keepdim else value)
+    return torch.stack(quantiles) if several else quantiles[0]
 
 
 # Positions.
