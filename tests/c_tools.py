@@ -1,7 +1,7 @@
 """Compilers and tools for tests of the C library: those that are here, and those that have to be.
 
-Compilers and languages that are not here cannot be tried; the summary of a run names them (``conftest.py``). Whoever brings
-them lists them in ``OPENBNNS_TOOLS``, as ``make test-c`` does: then one that is missing fails ``c/test_programs.py``.
+Compilers and languages that are not here cannot be tried; the summary of a run names them (``conftest.py``). Those that
+have to be here are listed in ``OPENBNNS_TOOLS``, as ``make test-c`` does: then a missing one fails ``c/test_programs.py``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import numpy as np
 
 from openbnns import nn
 
-# Inputs that are weights or settings by their nature, by operator; all that are no numbers are settings anyway, unless the
+# Inputs that are weights or settings by their nature, by operator; all that are not numbers are settings anyway, unless the
 # operator computes with them.
 WEIGHTS = {
     "Conv": (1, 2), "ConvTranspose": (1, 2), "LSTM": (1, 2, 3, 7), "GRU": (1, 2, 3), "RNN": (1, 2, 3), "Resize": (1, 2, 3),
@@ -33,7 +33,7 @@ WEIGHTS = {
 
 # Tests that do not pass, by how their names begin, and why.
 KNOWN = {
-    "test_bernoulli": "random numbers, which nobody else draws",
+    "test_bernoulli": "random numbers, which other programs draw differently",
     "test_batchnorm_example_training_mode": "results of training: statistics of the batch",
     "test_batchnorm_epsilon_training_mode": "results of training: statistics of the batch",
     "test_training_dropout": "results of training: random numbers, and masks of them",

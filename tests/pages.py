@@ -35,7 +35,7 @@ def blocks(kind: str) -> list[Any]:
 
 
 def run_alone(page: Path, line: int, code: str) -> None:
-    """As somebody would paste it into a new session."""
+    """Run it as if pasted into a new session."""
     exec(compile("\n" * line + code, str(page), "exec"), {"__name__": "__main__"})
 
 

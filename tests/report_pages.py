@@ -148,7 +148,7 @@ def regression(path: Path) -> None:
 
 
 def outputs(path: Path) -> None:
-    """Several numbers at a time, an evaluation without a history, and a section of somebody else."""
+    """Several numbers at a time, an evaluation without a history, and a custom section."""
     random = np.random.RandomState(1)
     targets = random.standard_normal((80, 5)).astype(np.float32)
     extra = report.Section(

@@ -34,7 +34,7 @@ static int fail(const char *what) {
 }
 
 int main(void) {
-  if (network_create("nowhere") != NULL || network_create("main.c") != NULL) return fail("files that are no weights");
+  if (network_create("nowhere") != NULL || network_create("main.c") != NULL) return fail("files without weights");
   network *net = network_create("network.weights");
   if (net == NULL) return fail("create");
   INPUT_TYPE *input = read_file("input", INPUT_BYTES);

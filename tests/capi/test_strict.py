@@ -1,4 +1,4 @@
-"""Strict mode: what it warns about, where, how often, and that it leaves everybody else alone."""
+"""Strict mode: what it warns about, where, how often, and that it leaves other code alone."""
 
 from __future__ import annotations
 

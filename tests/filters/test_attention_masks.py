@@ -1,4 +1,4 @@
-"""Masks of attention: what lies behind the last score that counts is left out, and nobody can tell."""
+"""Masks of attention: what lies behind the last score that counts is left out, and results do not show it."""
 
 from __future__ import annotations
 

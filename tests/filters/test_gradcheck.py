@@ -178,7 +178,7 @@ def test_given_inputs_at_a_kink_are_noted() -> None:
 
 
 class Squared(UnaryFilter):
-    """A family that nobody else knows: y = w x^2, with one weight for each element."""
+    """A family that only this test knows: y = w x^2, with one weight for each element."""
 
     family = "squared"
 

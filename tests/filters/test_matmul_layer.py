@@ -192,7 +192,7 @@ def test_matrix_multiplication_functions() -> None:
     y = ob.apply_matrix_multiplication(a, b, input_b_transposed=True, alpha=2.0)
     np.testing.assert_allclose(y, 2 * a @ b.T, rtol=1e-4, atol=1e-5)
     into = np.empty((2, 3, 5), np.float32)
-    assert ob.apply_matrix_multiplication(a, b.T, into) is into  # b.T is no C-order array: it is copied
+    assert ob.apply_matrix_multiplication(a, b.T, into) is into  # b.T is not in C order: it is copied
     np.testing.assert_allclose(into, a @ b.T, rtol=1e-4, atol=1e-5)
     half = ob.apply_matrix_multiplication(a.astype(np.float16), b.astype(np.float16), input_b_transposed=True)
     assert half.dtype == np.float16

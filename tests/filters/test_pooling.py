@@ -182,7 +182,7 @@ def test_windows_without_a_cell(function: str, index: str, engine: str) -> None:
 
 
 def _wide_windows(rng: np.random.Generator, function: str, index: str) -> PoolingCase | None:
-    """Windows of which most taps meet no cell of the image; ``None`` if these are no windows."""
+    """Windows of which most taps meet no cell of the image; ``None`` if no windows fit."""
     kernel, size = tuple(rng.integers(1, 5, 2)), tuple(rng.integers(1, 10, 2))
     dilation, step = tuple(rng.integers(1, 60, 2)), tuple(rng.integers(1, 4, 2))
     padding, channels = tuple(rng.integers(0, 90, 2)), int(rng.choice([1, 3, 20]))

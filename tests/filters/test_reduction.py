@@ -300,7 +300,7 @@ def test_special_values(engine: str) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 7, 15, 16, 17, 33, 100, 127, 129, 300])
 def test_extremes_meet_nan_anywhere(length: int) -> None:
-    """Every place of a row or column may hold the NaN; infinities are no NaN."""
+    """Every place of a row or column may hold the NaN; infinities are not NaN."""
     rf = bn.ReductionFunction
     plain = np.random.default_rng(0).standard_normal((length + 1, length), dtype=np.float32)
     plain[:, -1] = -np.inf

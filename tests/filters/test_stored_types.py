@@ -164,7 +164,7 @@ def test_results_of_bytes_round_and_saturate(size: Any, data_type: BNNSDataType)
 
 @pytest.mark.parametrize("scale", [3.0, 0.7, 1e-30, 1e30])
 def test_quotients_that_are_ties_are_exact(scale: float) -> None:
-    """Sums that are 1/2, 3/2, .. times the scale of the result, which is no power of 2, go to the even neighbour."""
+    """Sums that are 1/2, 3/2, .. times the scale of the result, which is not a power of 2, go to the even neighbour."""
     layer = Layer(
         (INT8, INT8, None, INT8), (64, 9, 70), scales={"x": (scale / 2, 0.0), "w": (1.0, 0.0), "y": (scale, 0.0)}
     )

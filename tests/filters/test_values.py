@@ -214,7 +214,7 @@ def test_softmax_properties(name: str, scale: float) -> None:
     assert_within(shifted.y.read(), y, room, "shift")
 
 
-# Activations that are no map of single floats.
+# Activations that do not map single floats.
 
 
 def integer_case(source: Any, target: Any, per_channel: bool) -> tuple[Any, Storage, Storage]:

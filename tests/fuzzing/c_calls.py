@@ -55,7 +55,7 @@ class InMemory(Raw):
         super().__init__()
         self.memory = memory
         if isinstance(memory, Wide):
-            self.room = 8192  # a wrong function may say that a struct is a larger one, which nobody could notice
+            self.room = 8192  # a wrong function may say that a struct is a larger one, which could not be noticed
         self.placed: list[tuple[int, Any]] = []
 
     def address(self, value: Any) -> int:

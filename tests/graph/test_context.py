@@ -325,7 +325,7 @@ def test_damaged_graphs(tmp_path: Path) -> None:
         context = capi.BNNSGraphContextMake(capi.bnns_graph_t(changed, len(changed)))
         if context.data is None:
             assert "is not one that OpenBNNS has compiled" in (last_error() or "")
-        else:  # only what nobody reads has changed: the gaps between the parts, or the sizes of the weights
+        else:  # only bytes that are never read have changed: the gaps between the parts, or the sizes of the weights
             same = changed[:64] == block[:64]
             assert len(changed) == len(block) and same[:16].all()
 

@@ -163,7 +163,7 @@ def test_steps_are_bitwise_the_same(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm", "cells", "masked", "dropped"])
 def test_programs_of_one_network_take_turns(kind: str) -> None:
-    """Values kept for the backward pass belong to their program, whoever runs the layers in between."""
+    """Values kept for the backward pass belong to their program, even if others run the layers in between."""
     nets = [made(kind), made(kind)]
     for mine, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         other.data[...] = mine.data

@@ -213,7 +213,7 @@ def test_what_files_without_guards_have_in_place_of_free_sizes() -> None:
 
 
 def test_checks_need_no_guard_in_files() -> None:
-    """Whoever runs the file meets the same error; a decision about the same sizes is another matter."""
+    """Every run of the file meets the same error; a decision about the same sizes is another matter."""
     free = FreeSizes({"N": 4, "H": 8, "W": 9})
     n, h, w = (free.size(name) for name in free.numbers)
     assert are_at_least(1, [h // 2, w // 2 - 1, 5]) and not are_at_least(6, [h, w, 5])
@@ -223,4 +223,4 @@ def test_checks_need_no_guard_in_files() -> None:
     assert str(free.failing({"N": 4, "H": 9, "W": 9})).startswith("4*(H//4) is H")
     assert not w // 2 - 1 < 1  # decides something
     assert free.without_guards() == {"N": "N", "H": "H", "W": 9}
-    assert not agree(n, 3) and free.without_guards()["N"] == 4, "sizes that differ are no check that was passed"
+    assert not agree(n, 3) and free.without_guards()["N"] == 4, "sizes that differ do not pass a check"

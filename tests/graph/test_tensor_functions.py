@@ -100,7 +100,7 @@ def test_no_gradient_goes_through_a_mask() -> None:
 
 
 def test_values_are_told_apart_by_identity() -> None:
-    """``==`` compares numbers, so that whoever looks for a value uses ``is``, a set or a dictionary."""
+    """``==`` compares numbers, so a value is looked for with ``is``, a set or a dictionary."""
     seen: dict[str, Any] = {}
 
     def body(x: nn.Value) -> Any:

@@ -236,7 +236,7 @@ class Optional(T.Module):  # type: ignore[misc, name-defined]
 
 
 class Cache:
-    """Something that is no tensor, as the caches of language models are."""
+    """Something that is not a tensor, like the caches of language models are."""
 
 
 class Giving(T.Module):  # type: ignore[misc, name-defined]

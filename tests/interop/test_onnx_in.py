@@ -434,7 +434,7 @@ def test_the_documentation_lists_what_is_supported() -> None:
 
 
 def test_an_operator_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how numbers are recorded and whole ones computed, which inputs are no weights, and which attributes say nothing."""
+    """It says how numbers are recorded, whole ones too, which inputs are not weights, and which attributes say nothing."""
 
     def record(call: Any, x: ForeignTensor, factor: ForeignTensor) -> ForeignTensor:
         return ForeignTensor(nn.functional.mul(x.numbers, factor.numbers))

@@ -64,7 +64,7 @@ def wrong(comm: nn.distributed.Communicator, count: int, gathers: bool) -> list[
     assert [a for a, _ in covered] == [0, *[b for _, b in covered[:-1]]] and covered[-1][1] == SIZE
     view = exchange.parts[0] if RANK == 0 else None
     exchange.close()
-    assert view is None or view.any(), "memory that somebody has a view of was taken away"
+    assert view is None or view.any(), "memory with a view of it was taken away"
     return faults
 
 

@@ -43,7 +43,7 @@ train(np.zeros((96, 8), np.float32))  # so that threads and MPI have what they n
 weights = []
 for what, size, read in (
     (resource.RLIMIT_AS, sizes()[0], lambda: nn.sources.open_npy(path)),
-    (resource.RLIMIT_DATA, sizes()[1], lambda: np.load(path, mmap_mode="r")),  # what is mapped is no data
+    (resource.RLIMIT_DATA, sizes()[1], lambda: np.load(path, mmap_mode="r")),  # mapped files do not count as data
 )[: 1 if "distributed" in sys.argv else 2]:
     limit(what, size)
     try:

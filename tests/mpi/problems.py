@@ -197,7 +197,7 @@ def weighted(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
 
 @problem
 def files(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
-    """Row groups that are no multiple of anything, images and an array, each in files that every rank has for itself."""
+    """Row groups that are multiples of nothing, images and an array, each in files that every rank has for itself."""
 
     class Both(nn.Module):
         def __init__(self) -> None:

@@ -42,7 +42,7 @@ def test_a_run_may_go_on_with_another_number_of_ranks(tmp_path: Path) -> None:
     told = {"problems": ["cnn", "transformer"], "fit": {"epochs": 3}}
     whole = train(1, tmp_path, told)
     stopped = {**told, "out": str(tmp_path), "fit": {"epochs": 3, "resume": True}}
-    shared_out = {"communicator": {"shard_optimizer": True, "bucket_bytes": 4096}}  # which is nobody else's business
+    shared_out = {"communicator": {"shard_optimizer": True, "bucket_bytes": 4096}}  # which other runs need not know
     train(4, tmp_path, {**stopped, **shared_out, "stop_at": 1})
     train(2, tmp_path, {**stopped, "stop_at": 4})
     assert differing(whole, train(3, tmp_path, {**stopped, **shared_out})) == []

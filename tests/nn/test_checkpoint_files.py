@@ -101,7 +101,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "deep state": as_state("[" * 100_000),
     "state of text": as_state('"x"'),
     "state is a list": as_state("[]"),
-    "state is no JSON": as_state("{"),
+    "state is not JSON": as_state("{"),
     "no epoch": drop("epoch"),
     "no settings": drop("settings"),
     "no history": drop("history"),
@@ -304,7 +304,7 @@ def test_parts_of_killed_writes_are_removed(tmp_path: Path) -> None:
     ]
     for name in (*ours, *others):
         (tmp_path / name).write_bytes(b"x")
-    with _folder_lock.locked(tmp_path, force=False, say=print):  # somebody else may be writing them
+    with _folder_lock.locked(tmp_path, force=False, say=print):  # another trainer may be writing them
         with pytest.raises(_folder_lock.FolderInUse):
             fit(tmp_path, 1)
         assert all((tmp_path / name).exists() for name in (*ours, *others))

@@ -213,7 +213,7 @@ def test_an_epoch_is_its_steps() -> None:
     one, other = twins(mlp)
     batches = data((7,))
     x, y = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
-    rest = (x[: BATCH - 1], y[: BATCH - 1])  # which is no batch
+    rest = (x[: BATCH - 1], y[: BATCH - 1])  # too few for a batch
     steps = [net.compile_step("cross_entropy", nn.Adam(net.parameters(), lr=0.01), BATCH) for net in (one, other)]
     for epoch in range(3):
         for step in steps:

@@ -69,7 +69,7 @@ def test_modules_that_would_be_run_but_not_trained(
 
 def test_modules_without_parameters_may_be_made_anywhere() -> None:
     def keep(net: Any) -> None:
-        net._hidden = nn.Linear(4)  # a leading underscore is no hiding place
+        net._hidden = nn.Linear(4)  # a leading underscore does not hide it
         net.twice = [net.first, net._hidden]
         net.activations = [nn.ReLU(), nn.Tanh()]
 

@@ -13,7 +13,7 @@ from openbnns.nn import functional as F
 
 
 class Polar(nn.Function):
-    """Length and angle of pairs, scaled: several inputs, several results, and an argument that is no tensor."""
+    """Length and angle of pairs, scaled: several inputs, several results, and an argument that is not a tensor."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any, scale: float) -> Any:

@@ -220,7 +220,7 @@ def test_weights_are_kept_until_somebody_may_have_written_to_them() -> None:
     first = [net(x) for _ in range(3)][-1]
     known = recording_of(net, False).weights_version()
     assert known != 0 and recording_of(net, False).weights_version() == known
-    net[0].weight._data *= 2  # behind the back of everybody: proves that the weights are not read
+    net[0].weight._data *= 2  # without notice: proves that the weights are not read
     assert_bitwise(net(x), first)
     view = net[0].weight.data[3:].T  # which holds what was handed out
     assert recording_of(net, False).weights_version() == 0

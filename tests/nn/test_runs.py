@@ -99,7 +99,7 @@ def test_a_loss_that_rises_by_orders_of_magnitude_ends_the_run(table: Path, caps
         nn.Diverged, match=r"The loss rose from \d\.\d+ in the first step to \d.* in epoch \d+\. Use a smaller"
     ):
         trainer.fit(x, x[:, :1], epochs=50)
-    for scale in (1e-6, 1.0, 1e6):  # the size of the numbers is no reason
+    for scale in (1e-6, 1.0, 1e6):  # the size of the numbers does not matter
         calm = nn.Trainer(nn.Linear(1), "mse", nn.Adam(0.01), quiet=True, seed=0)
         calm.fit(x, scale * x[:, :1], epochs=2)
 

@@ -100,7 +100,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
         if "://" in target:
             address = urlsplit(target)
-            assert address.scheme == "https" and "." in address.netloc, f"{page.name}: {target} is no address"
+            assert address.scheme == "https" and "." in address.netloc, f"{page.name}: {target} is not an address"
             continue
         linked = page.parent / target if target else page
         assert linked.exists(), f"{page.name} links to {target}, which does not exist"

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def git(folder: Path, *arguments: str) -> None:
-    person = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    person = ["-c", "user.name=Someone", "-c", "user.email=someone@example.org"]
     subprocess.run(["git", *person, *arguments], cwd=folder, check=True, capture_output=True)
 
 
@@ -31,8 +31,8 @@ def repository(tmp_path: Path) -> Path:
         encoding="utf-8",
     )
     git(tmp_path, "init")
-    git(tmp_path, "config", "user.name", "Somebody")
-    git(tmp_path, "config", "user.email", "somebody@example.org")
+    git(tmp_path, "config", "user.name", "Someone")
+    git(tmp_path, "config", "user.email", "someone@example.org")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "release: everything")
     return tmp_path

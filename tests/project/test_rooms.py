@@ -228,7 +228,7 @@ def test_private_attributes_are_used_where_they_are_defined() -> None:
 
 
 def texts(path: Path) -> Iterator[str]:
-    """The string constants of a module that are no documentation, with the parts of f-strings."""
+    """The string constants of a module that are not documentation, with the parts of f-strings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -241,7 +241,7 @@ def test_rules_leave_the_word_for_null_to_the_face_that_was_called() -> None:
     assert [path.name for path in modules for text in texts(path) if "NULL" in text] == []
 
 
-# Modules and pages of these folders that are no family's, or part of one.
+# Modules and pages of these folders that do not belong to a family, or are part of one.
 OTHERS = {
     "capi": {"apply", "graph", "graph_objects", "legacy", "numbers", "utility"},
     "layers": {"base", "descriptor_memory", "shape", "types", "written_calls"},

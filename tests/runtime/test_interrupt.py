@@ -179,7 +179,7 @@ def normalized() -> bn.FusedConvolutionNormalizationLayer:
 
 
 def check_state_is_dropped() -> None:
-    """A training forward that was interrupted is no forward: backward refuses, and the next one counts."""
+    """An interrupted forward in training mode does not count: backward refuses it, and takes the next one."""
     layer, training = normalized(), bn.LearningPhase.TRAINING
     work, x = repeated(lambda x: layer.apply(x, phase=training), numbers(4, 32, 40, 40), SHORT)
     refused = False

@@ -271,7 +271,7 @@ def test_a_data_loader_follows_the_seed(workers: int) -> None:
     expected = torch.randn(4)
     torch.manual_seed(1)
     first = trained(loader())
-    assert torch.equal(torch.randn(4), expected)  # nobody else's numbers were taken
+    assert torch.equal(torch.randn(4), expected)  # no numbers of other code were taken
     torch.manual_seed(99)
     np.testing.assert_array_equal(trained(loader()), first)
     seeded = [trained(loader(generator=torch.Generator().manual_seed(number))) for number in (7, 8)]
