@@ -41,5 +41,5 @@ def _coefficients(kind: str, given: int, n: int, norm: str) -> Array:
         raise Refused(f"a transform of {n} entries would be a matrix of {rows} x {columns}. Transform shorter pieces")
     units = np.eye(rows)
     function: Any = getattr(np.fft, kind)
-    found: Array = function(units if kind == "rfft" else units.view(np.complex128), n, -1, norm)
-    return found.astype(np.float32) if kind == "irfft" else found.view(np.float64).astype(np.float32)
+    results: Array = function(units if kind == "rfft" else units.view(np.complex128), n, -1, norm)
+    return results.astype(np.float32) if kind == "irfft" else results.view(np.float64).astype(np.float32)
