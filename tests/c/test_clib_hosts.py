@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def refusal(program: Path, **variables: str | None) -> str:
 
 
 def test_no_interpreter(program: Path, tmp_path: Path) -> None:
-    assert "OPENBNNS_PYTHON is /nowhere, which is no program" in refusal(program, OPENBNNS_PYTHON="/nowhere")
+    assert re.search("OPENBNNS_PYTHON is /nowhere, .*Set it to a Python", refusal(program, OPENBNNS_PYTHON="/nowhere"))
     assert "OPENBNNS_PYTHON is" in refusal(program, OPENBNNS_PYTHON=str(tmp_path))
     assert "does not run as a Python interpreter" in refusal(program, OPENBNNS_PYTHON=script(tmp_path, "exit 1"))
 
@@ -200,7 +201,7 @@ def test_system_that_is_too_old(program: Path, tmp_path: Path) -> None:
 
 
 def test_environment_of_the_library(program: Path, tmp_path: Path) -> None:
-    """It is found from where the library lies, also after a move; without its interpreter it is no environment."""
+    """It is found from where the library lies, also after a move; without its interpreter it does not count as one."""
     place = environment(tmp_path / "first", "openbnns", *NUMPY) / "openbnns" / "lib"
     alone: dict[str, str | None] = {"OPENBNNS_PYTHON": None}
     done = run(program, "names", **alone, LD_PRELOAD=str(place / "libopenbnns.so"))
