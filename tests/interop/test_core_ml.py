@@ -467,8 +467,8 @@ def test_transforms_are_products(kind: str, axis: int, tmp_path: Path) -> None:
     network.to_coreml(tmp_path / "n.mlpackage")
     for samples in (1, 3):
         x = numbers(samples, 8, 10)
-        found = MLModel(tmp_path / "n.mlpackage").predict({"input": x})["output"]
-        np.testing.assert_allclose(found, network(x), atol=1e-5)
+        actual = MLModel(tmp_path / "n.mlpackage").predict({"input": x})["output"]
+        np.testing.assert_allclose(actual, network(x), atol=1e-5)
 
 
 def test_a_transform_of_too_many_entries_is_refused(tmp_path: Path) -> None:

@@ -285,17 +285,17 @@ def test_a_loop_of_a_known_length_is_part_of_a_network(tmp_path: Path) -> None:
     function = recurrent_loop("5")
     x = np.random.default_rng(3).normal(size=(5, 2, 4)).astype(np.float32)
     executable = coreml.Executable(function)
-    found = executable.run({"x": x})
+    actual = executable.run({"x": x})
     assert executable.runs_as_one
-    np.testing.assert_allclose(found["y"], by_hand(function, x), atol=1e-6)
-    np.testing.assert_array_equal(found["h"], found["y"][-1])
+    np.testing.assert_allclose(actual["y"], by_hand(function, x), atol=1e-6)
+    np.testing.assert_array_equal(actual["h"], actual["y"][-1])
     executable.body.run_apart()
     for name, expected in executable.run({"x": x}).items():
-        np.testing.assert_allclose(found[name], expected, atol=1e-6)
+        np.testing.assert_allclose(actual[name], expected, atol=1e-6)
     path = coreml.write_package(coreml.make_model(coreml.Program({"main": function})), tmp_path / "loop.mlpackage")
     network = nn.from_coreml(path, batch_axis=None)
     assert [name for name, _ in network.named_parameters()] == ["inner", "outer"]
-    np.testing.assert_array_equal(network(x)[1], found["y"])
+    np.testing.assert_array_equal(network(x)[1], actual["y"])
     assert openbnns.gradcheck(network.train(), x).ok
     with pytest.raises(coreml.CoreMLError, match=r"while_loop 'last': scatter 'longer'.*Pass batch_axis=None"):
         nn.from_coreml(path)
@@ -338,9 +338,9 @@ def test_blocks_side_by_side_may_use_a_name_for_different_weights() -> None:
         "tensor<fp32, [1, 2]> x", "a, b",
     )  # fmt: skip
     executable = coreml.Executable(function)
-    found = executable.run({"x": np.float32([[2, 1]])})
+    actual = executable.run({"x": np.float32([[2, 1]])})
     assert executable.runs_as_one
-    assert (found["a"].tolist(), found["b"].tolist()) == ([[2, 3]], [[14, 21]])
+    assert (actual["a"].tolist(), actual["b"].tolist()) == ([[2, 3]], [[14, 21]])
 
 
 def test_a_branch_sees_what_stands_outside() -> None:

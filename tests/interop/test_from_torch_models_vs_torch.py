@@ -215,9 +215,9 @@ class Answer:
 
 def test_results_that_are_a_dataclass() -> None:
     net = nn.from_torch(Model(lambda s, x: Answer(x.tanh(), [x, x * 2])), floats(2, 5, 6))
-    found = net(floats(3, 5, 6))
-    assert list(found) == ["logits", "hidden"]
-    np.testing.assert_allclose(found["logits"], np.tanh(found["hidden"][0]), atol=1e-6)
+    outputs = net(floats(3, 5, 6))
+    assert list(outputs) == ["logits", "hidden"]
+    np.testing.assert_allclose(outputs["logits"], np.tanh(outputs["hidden"][0]), atol=1e-6)
 
 
 def test_the_row_of_the_padding() -> None:

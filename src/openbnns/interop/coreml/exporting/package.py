@@ -185,7 +185,7 @@ class _Writing:
 
 def _limits(guards: Sequence[Guard], free: Mapping[str, str | int]) -> dict[str, Range]:
     """The least and the greatest number that each free size can have, as far as the guards of one size alone say it."""
-    found: dict[str, Range] = {}
+    limits: dict[str, Range] = {}
     for guard in guards:
         difference = (guard.left - guard.right).replaced(free)
         factors = [factors for factors, _ in difference.terms if factors]
@@ -194,12 +194,12 @@ def _limits(guards: Sequence[Guard], free: Mapping[str, str | int]) -> dict[str,
         name = factors[0][0]
         offset = difference.value({name: 0})
         slope = difference.value({name: 1}) - offset
-        low, high = found.get(name, (1, None))
+        low, high = limits.get(name, (1, None))
         least = -(offset // slope)  # where the difference is 0, upwards
         if guard.relation == "==" or slope > 0:
             low = max(low, least)
         if guard.relation == "==" or slope < 0:
             most = offset // -slope
             high = most if high is None else min(high, most)
-        found[name] = low, high
-    return found
+        limits[name] = low, high
+    return limits
