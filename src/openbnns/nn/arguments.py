@@ -9,15 +9,8 @@ from typing import Any
 
 from .._flags import with_flags
 from .._spelling import nearest, unexpected
-from ..graph.checks import per_axis
 from ..graph.sizes import AnySize
 from ..graph.tensor import Tensor
-
-
-def rows_and_columns(value: Any, who: str) -> tuple[int, int]:
-    """(vertical, horizontal)."""
-    rows, columns = per_axis(value, 2, who)
-    return rows, columns
 
 
 def positive(value: Any, who: str) -> int:
