@@ -315,10 +315,9 @@ _add(
 
 def _replaced(x: Any, dim: int, key: Any, value: Any) -> Any:
     """A tensor with other entries along an axis."""
-    made = x.clone()
-    everything = (slice(None),) * (dim % x.dim())
-    made[everything + (key,)] = value  # noqa: RUF005 (a star in an index needs Python 3.11)
-    return made
+    made = x.clone().movedim(dim, 0)
+    made[key] = value if not hasattr(value, "movedim") or value.dim() < x.dim() else value.movedim(dim, 0)
+    return made.movedim(0, dim)
 
 
 _add(
