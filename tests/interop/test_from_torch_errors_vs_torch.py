@@ -218,6 +218,12 @@ class Flagged(T.Module):  # type: ignore[misc, name-defined]
         return y * 2
 
 
+def test_a_move_to_where_it_is() -> None:
+    module = Outer(lambda s, x: s.linear.float()(x))
+    net = nn.from_torch(module.eval(), X)
+    np.testing.assert_allclose(net(X), module(torch.tensor(X)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_a_flag_that_holds_anyway() -> None:
     net = nn.from_torch(Flagged(), X)
     np.testing.assert_array_equal(net(X), 2 * X[:, None])
