@@ -363,6 +363,87 @@ class Attending(T.Module):  # type: ignore[misc, name-defined]
         return turn(y), weights
 
 
+# Losses, which are looked into.
+
+
+class Losing(T.Module):  # type: ignore[misc, name-defined]
+    """A loss of what a layer makes of its input."""
+
+    def __init__(self, loss: Any, width: int) -> None:
+        super().__init__()
+        self.layer, self.loss = T.Linear(width, width), loss
+
+    def forward(self, x: Any, *targets: Any) -> Any:
+        y = self.layer(x)
+        if isinstance(self.loss, T.CrossEntropyLoss | T.NLLLoss) and y.dim() > 2:
+            y = y.movedim(-1, 1)
+        if isinstance(self.loss, T.NLLLoss):
+            y = y.log_softmax(1)
+        if isinstance(self.loss, T.BCELoss):
+            y = y.sigmoid()
+        return self.loss(y, *(target.to(y.dtype) if target.dtype == torch.int32 else target for target in targets))
+
+
+def numbers_loss(name: str, d: Draws) -> tuple[Any, Any]:
+    options: dict[str, Any] = {"reduction": d.one("mean", "sum", "none")}
+    shape = (4, d.number(2, 5), 3)[d.number(0, 1) :]
+    target = floats(4, *shape[1:], seed=d.number(1, 9))
+    if name in ("SmoothL1Loss", "HuberLoss"):
+        options["beta" if name == "SmoothL1Loss" else "delta"] = d.real(0.3, 2)
+    elif name == "KLDivLoss":
+        options |= {"log_target": d.flag(), "reduction": d.one("batchmean", "sum", "none")}
+        target = target if options["log_target"] else np.abs(target) + 0.1
+    elif name.startswith("BCE"):
+        target = 1 / (1 + np.exp(-target))
+        options["weight"] = d.one(None, torch.rand(shape[-1]))
+        if name == "BCEWithLogitsLoss":
+            options["pos_weight"] = d.one(None, torch.rand(shape[-1]) + 0.5)
+    elif name == "PoissonNLLLoss":
+        target = (np.abs(target) * 3).round().astype(np.int32)
+        options |= {"full": d.flag(), "log_input": True}
+    elif name in ("SoftMarginLoss", "HingeEmbeddingLoss"):
+        target = np.where(target > 0, 1, -1).astype(np.int32)
+        if name == "HingeEmbeddingLoss":
+            options["margin"] = d.real(0.3, 2)
+    elif name == "MultiLabelSoftMarginLoss":
+        target = (target > 0).astype(np.int32)
+    return Losing(getattr(T, name)(**options), shape[-1]), (floats(*(4, *shape[1:])), target)
+
+
+def class_loss(name: str, d: Draws) -> tuple[Any, Any]:
+    classes, places = d.number(2, 5), [d.number(2, 4) for _ in range(d.number(0, 2))]
+    options: dict[str, Any] = {"reduction": d.one("mean", "sum", "none"), "weight": d.one(None, torch.rand(classes))}
+    target = tokens(classes, 4, *places, seed=d.number(1, 99))
+    if d.flag():
+        options["ignore_index"] = d.one(-100, 0)
+        target = np.where(floats(*target.shape) > 1, options["ignore_index"], target)
+        target.flat[0] = 1
+    if name == "CrossEntropyLoss":
+        options["label_smoothing"] = d.one(0.0, 0.1)
+    return Losing(getattr(T, name)(**options), classes), (floats(4, *places, classes), target)
+
+
+LOSSES = {
+    **dict.fromkeys(("CrossEntropyLoss", "NLLLoss"), class_loss),
+    **dict.fromkeys(
+        ("MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "BCELoss", "BCEWithLogitsLoss", "PoissonNLLLoss",
+         "SoftMarginLoss", "HingeEmbeddingLoss", "MultiLabelSoftMarginLoss"),
+        numbers_loss,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(LOSSES))
+def test_random_losses(name: str) -> None:
+    for number in range(4):
+        torch.manual_seed(number)
+        module, inputs = LOSSES[name](name, Draws(name, number))
+        try:
+            check(module, *inputs, seed=number)
+        except Exception as error:
+            raise AssertionError(f"{module.loss} on {[x.shape for x in inputs]}, draw {number}: {error}") from error
+
+
 def test_every_kind_is_tried() -> None:
     assert set(LAYERS) == set(KINDS)
 

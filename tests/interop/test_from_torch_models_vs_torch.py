@@ -119,6 +119,9 @@ def attended(s: Any, x: Any) -> Any:
 
 TRAITS: dict[str, tuple[Callable[..., Any], Any]] = {
     "positions that are counted": (positions, tokens(40, 3, 7)),
+    "words that are moved on": (
+        lambda s, ids: s.rows(torch.zeros_like(ids).copy_(ids.roll(1, 1)).masked_fill(ids == 3, 1)), tokens(40, 3, 7),
+    ),
     "large whole numbers": (lambda s, ids: s.rows((ids + 7) * 1000003 % 37 + ids // 9), tokens(30, 3, 7, low=9)),
     "whole numbers and the size of the batch": (lambda s, ids: s.rows((ids * 3 + len(ids)) % 40), tokens(30, 3, 7)),
     "changes through views": (lambda s, x: in_place_through_views(x), floats(3, 5, 6)),

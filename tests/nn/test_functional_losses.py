@@ -48,6 +48,11 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         lambda y, t, **o: F.cross_entropy(y, t, WEIGHT, ignore_index=1, label_smoothing=0.2, **o),
         lambda **o: nn.CrossEntropyLoss(WEIGHT, ignore_index=1, label_smoothing=0.2, **o), Y, CLASSES,
     ),
+    "cross entropy of classes behind the others": (
+        lambda y, t, **o: F.cross_entropy(y, t, WEIGHT, ignore_index=-100, label_smoothing=0.2, **o),
+        lambda **o: nn.CrossEntropyLoss(WEIGHT, ignore_index=-100, label_smoothing=0.2, **o),
+        IMAGE, np.where(PIXELS == 2, -100, PIXELS),
+    ),
     "cross entropy of probabilities": (
         lambda y, t, **o: F.cross_entropy(y, t, WEIGHT, label_smoothing=0.1, **o),
         lambda **o: nn.CrossEntropyLoss(WEIGHT, label_smoothing=0.1, **o), Y, simplex(6, 4),

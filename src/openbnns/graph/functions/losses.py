@@ -15,7 +15,7 @@ from ..sizes import AnySize
 from ..tensor import Array, Tensor
 from .activations import log_softmax, relu, softplus
 from .base import TensorLike, function, numbers, value
-from .elementwise import abs, add, clamp, detach, div, exp, log, mul, neg, sqrt, square, sub
+from .elementwise import abs, add, clamp, detach, div, eq, exp, log, mul, neg, sqrt, square, sub, where
 from .reductions import mean, sum
 from .shapes import permute
 
@@ -209,7 +209,10 @@ def _of_classes(
     weights = _weights(weight, classes, who)
     table = (1 - smoothing) * np.diag(weights) + smoothing / classes * weights
     counted = weights.copy()
-    if ignored is not None and 0 <= ignored < classes:
+    if ignored is not None and not 0 <= ignored < classes:  # such as -100: a class behind the others
+        numbers_ = where(eq(numbers_, ignored), float(classes), numbers_).long()
+        table, counted, ignored = np.pad(table, ((0, 1), (0, 0))), np.pad(counted, (0, 1)), int(classes)
+    if ignored is not None:
         table[ignored], counted[ignored] = 0, 0
     labels = _looked_up(numbers_, table)
     axes = [0, labels.ndim - 1, *range(1, labels.ndim - 1)]

@@ -574,7 +574,11 @@ class Recorder:
     def _set_attribute(self, function: Any, tensor: Any, value: Any) -> None:
         """``x.requires_grad = True`` says what holds anyway, as does ``x.data = x.data``, which ``module.to`` ends in."""
         name = function.__self__.__name__
-        if name == "data" and (value.data_ptr(), value.shape, value.dtype) == (tensor.data_ptr(), tensor.shape, tensor.dtype):
+        if name == "data" and (value.data_ptr(), value.shape, value.dtype) == (
+            tensor.data_ptr(),
+            tensor.shape,
+            tensor.dtype,
+        ):
             return
         if name != "requires_grad" or not value:
             raise refusal(

@@ -35,7 +35,11 @@ def _plain(layer: Any, call: Call, first: bool, *inputs: Any, output_size: Any =
 
 
 def _rows(layer: Any, call: Call, first: bool, input: ForeignTensor) -> Any:
-    return layer(input.value) if layer.padding_idx is None else looked_up(input.value, layer.weight, layer.padding_idx)
+    return (
+        layer(input.elements)
+        if layer.padding_idx is None
+        else looked_up(input.elements, layer.weight, layer.padding_idx)
+    )
 
 
 def _is_size(x: Any) -> bool:
@@ -48,8 +52,8 @@ def _bag(
     if offsets is not None or input.rank != 2:
         raise Misfit("bags must be rows (N, length) of one input, without offsets")
     if per_sample_weights is None:
-        return layer(input.value)
-    return layer(input.value, per_sample_weights.numbers)
+        return layer(input.elements)
+    return layer(input.elements, per_sample_weights.numbers)
 
 
 def _turned(x: ForeignTensor, first: bool) -> Any:

@@ -339,7 +339,7 @@ def _loss(function: Any) -> Any:
             name: held_parameter(value) if isinstance(value, ForeignTensor) else plain(value, name)
             for name, value in named.items()
         }
-        aim = target.value if function in (F.cross_entropy, F.nll_loss) else target.numbers
+        aim = target.elements if function in (F.cross_entropy, F.nll_loss) else target.numbers
         return function(input.numbers, aim, reduction=reduction, **chosen)
 
     return handler
