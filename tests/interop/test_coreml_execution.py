@@ -539,3 +539,68 @@ def test_a_program_that_is_no_network_is_refused(tmp_path: Path) -> None:
     path = coreml.write_package(model, tmp_path / "loop.mlpackage")
     with pytest.raises(coreml.CoreMLError, match=r"while_loop 'n': the number of turns is computed\.$"):
         nn.from_coreml(path)
+
+
+def parts_replaced(random: np.random.Generator) -> tuple[coreml.Function, dict[str, np.ndarray]]:
+    """A program that replaces a random part of a tensor, and inputs for it."""
+    shape = [int(n) for n in random.integers(2, 6, random.integers(1, 4))]
+    rank, keys = len(shape), []
+    settings: dict[str, list[Any]] = {
+        name: [] for name in ("begin", "end", "stride", "begin_mask", "end_mask", "squeeze_mask")
+    }
+    for n in shape:
+        first, step = int(random.integers(0, n)), int(random.choice([1, 1, 2]))
+        last = int(random.integers(first + 1, n + 1))
+        open_start, open_end, squeezed = (bool(random.random() < p) for p in (0.2, 0.2, 0.2))
+        for name, value in zip(settings, (first, last, step, open_start, open_end, squeezed), strict=True):
+            settings[name].append(value)
+        keys.append(first if squeezed else slice(None if open_start else first, None if open_end else last, step))
+    update = np.empty(shape)[tuple(keys)].shape
+    listed = {
+        name: f"tensor<{kind}, [{rank}]>({json.dumps(settings[name])})"
+        for name, kind in zip(settings, ["int32"] * 3 + ["bool"] * 3, strict=True)
+    }
+    given = ", ".join(f"{name} = {text}" for name, text in listed.items())
+    function = program(
+        f"tensor<fp32, {shape}> y = slice_update(x = x, update = u, {given});",
+        f"tensor<fp32, {shape}> x, tensor<fp32, {list(update)}> u", "y",
+    )  # fmt: skip
+    arrays = {"x": random.normal(size=shape).astype(np.float32), "u": random.normal(size=update).astype(np.float32)}
+    expected = arrays["x"].copy()
+    expected[tuple(keys)] = arrays["u"]
+    return function, {**arrays, "expected": expected}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_are_replaced_whether_recorded_or_not(seed: int) -> None:
+    function, arrays = parts_replaced(np.random.default_rng(seed))
+    expected = arrays.pop("expected")
+    executable = coreml.Executable(function)
+    np.testing.assert_array_equal(executable.run(arrays)["y"], expected)
+    assert executable.runs_as_one
+    executable.body.run_apart()
+    np.testing.assert_array_equal(executable.run(arrays)["y"], expected)
+
+
+def test_a_run_like_a_former_one_owns_its_outputs() -> None:
+    function = program(
+        """tensor<fp32, [?, 3]> y = relu(x = x); tensor<fp16, [?, 3]> z = cast(x = y, dtype = string("fp16"));
+        tensor<fp32, [3]> k = mul(x = w, y = w);""",
+        "tensor<fp32, [?, 3]> x, tensor<fp32, [3]> w", "y, z, k",
+    )  # fmt: skip
+    executable, random = coreml.Executable(function), np.random.default_rng(2)
+    kept = []
+    for n in (4, 4, 2, 4, 4):
+        x, w = random.normal(size=(n, 3)).astype(np.float32), random.normal(size=3).astype(np.float32)
+        kept.append((executable.run({"x": x, "w": w}), np.maximum(x, 0), w * w))
+    for found, y, k in kept:  # none was overwritten by a later run
+        np.testing.assert_array_equal(found["y"], y)
+        np.testing.assert_array_equal(found["z"], y.astype(np.float16))
+        np.testing.assert_allclose(found["k"], k, rtol=1e-6)
+        assert found["z"].dtype == np.float16
+    with pytest.raises(ValueError, match=r"x' has shape \(4, 2\)"):
+        executable.run({"x": np.zeros((4, 2), np.float32), "w": w})
+    with pytest.raises(TypeError, match="is complex64"):
+        executable.run({"x": np.zeros((4, 3), np.complex64), "w": w})
+    with pytest.raises(ValueError, match="there is no input 'v'"):
+        executable.run({"x": x, "v": w})

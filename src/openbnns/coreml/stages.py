@@ -20,6 +20,7 @@ from ..interop.coreml import (
     suppression,
 )  # fmt: skip
 from ..interop.coreml.elements import Array
+from ..interop.coreml.execution import MOST_SIGNATURES, Signature, signature_of
 from . import images
 
 
@@ -75,6 +76,7 @@ class ProgramStage:
         self._features = {feature.name: feature for feature in self.about.inputs}
         self._outputs = {feature.name: feature.type for feature in self.about.outputs}
         self._executable: coreml.Executable | None = None
+        self._passed: set[Signature] = set()  # those of inputs that the description allows as they are
 
     @property
     def names(self) -> list[str]:
@@ -94,15 +96,8 @@ class ProgramStage:
 
     def predict(self, data: Mapping[str, Any], state: coreml.State | None) -> dict[str, Any]:
         executable = self.executable
-        features = self._features  # a name that is not there is refused by the program, which says those that are
-        inputs = {
-            name: _input(features[name], given, self._who) if name in features else given
-            for name, given in data.items()
-        }
-        for argument in executable.inputs:
-            feature = self._features.get(argument.name)
-            if argument.name not in inputs and feature is not None and feature.optional:
-                inputs[argument.name] = _default(feature, self._who)
+        signature = signature_of(data)
+        inputs = data if signature in self._passed else self._checked(data, signature)
         if executable.states and state is None:
             raise ValueError(f"{self._who}: the model has states. Pass state=model.make_state().")
         outputs = executable.run(inputs, state)
@@ -110,6 +105,25 @@ class ProgramStage:
         return {
             name: _output(name, value, self._outputs.get(name), self._who, wide=wide) for name, value in outputs.items()
         }
+
+
+    def _checked(self, data: Mapping[str, Any], signature: Signature | None) -> Mapping[str, Any]:
+        """Inputs as the program takes them, those with defaults included."""
+        features = self._features  # a name that is not there is refused by the program, which says those that are
+        inputs = {
+            name: _input(features[name], given, self._who) if name in features else given
+            for name, given in data.items()
+        }
+        for argument in self.executable.inputs:
+            feature = features.get(argument.name)
+            if argument.name not in inputs and feature is not None and feature.optional:
+                inputs[argument.name] = _default(feature, self._who)
+        # Whole numbers may come as floats, if these have nothing behind the point: those are looked at each time.
+        if signature is not None and len(inputs) == len(data) and all(inputs[name] is x for name, x in data.items()):
+            if len(self._passed) >= MOST_SIGNATURES:
+                self._passed.clear()
+            self._passed.add(signature)
+        return inputs
 
 
 class NetworkStage:
@@ -200,6 +214,8 @@ def _input(feature: Feature, given: Any, who: str) -> Any:
 
 def _output(name: str, value: Any, kind: Any, who: str, *, wide: bool = False) -> Any:
     """A result as coremltools gives it; with ``wide``, float16 comes as float32."""
+    if isinstance(kind, ArrayFeature) and type(value) is np.ndarray and value.dtype == kind.element and value.ndim:
+        return value
     if isinstance(kind, ImageFeature):
         return images.image_of(value, kind, f"{who}: the output {name!r}")
     if not isinstance(value, np.ndarray):

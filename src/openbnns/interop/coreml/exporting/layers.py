@@ -201,7 +201,10 @@ def _normalized(b: ProgramBuilder, op: Normalization, x: Value) -> Value:
 
 def _layer_norm(b: ProgramBuilder, op: Normalization, x: Value, epsilon: np.float32) -> Value:
     whole = op.output.shape
-    first = next(i for i in range(len(whole)) if is_same(product(whole[i:]), product(op.sample)))
+    sample = b.size(product(op.sample))
+    first = next((i for i in range(len(whole)) if b.size(product(whole[i:])) == sample), None)
+    if first is None:
+        raise Refused(f"it normalizes {op.sample} out of {whole}, which are not whole axes at the end")
     shape = b.numbers(whole[first:], "Core ML normalizes over known sizes")
     axes = list(range(first, len(whole)))
     options = {

@@ -10,7 +10,7 @@ import numpy as np
 from ....graph.operation import Convert
 from ....graph.operations import CustomFunction
 from ....graph.operations.elementwise import MASKS, Elementwise
-from ....graph.operations.indexing import PutAlong, Range, Take, TakeAlong
+from ....graph.operations.indexing import AddEntries, PutAlong, Range, Take, TakeAlong
 from ....graph.operations.reduction import Cumulative, Sort
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
@@ -210,6 +210,14 @@ def _put_along(b: ProgramBuilder, op: PutAlong) -> None:
     given = {"indices": b.get(indices), "updates": b.get(source)}
     mode = "add" if op.adds else "update"
     b.set(op.output, b("scatter_along_axis", data=data, axis=op.axis, mode=mode, **given))
+
+
+@writes(AddEntries)
+def _add_entries(b: ProgramBuilder, op: AddEntries) -> None:
+    source, indices = op.inputs
+    zeros = b("fill", shape=b.sizes(op.output.shape), value=np.float32(0))
+    given = {"indices": b.get(indices), "updates": b.get(source)}
+    b.set(op.output, b("scatter", data=zeros, axis=op.axis, mode="add", **given))
 
 
 @writes(Cumulative)

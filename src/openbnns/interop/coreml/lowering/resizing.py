@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....nn import functional as F
-from ...converted.tensors import ForeignTensor, sizes_array
+from ...converted.tensors import ForeignTensor, Misfit, sizes_array
 from ...onnx.operators.elementwise import along
 from .table import Call, operation, sizes_of, whole
 
@@ -118,3 +118,20 @@ def _resized(call: Call, x: ForeignTensor, sizes: list[Any], mode: str, nearest:
 
 def _plain(x: ForeignTensor, sizes: list[Any]) -> bool:
     return all(isinstance(n, int) for n in (*x.shape, *sizes))
+
+
+_EDGES = {"constant": "zeros", "border": "border", "reflection": "reflection"}
+
+
+@operation("resample")
+def resample(
+    call: Call, x: ForeignTensor, coordinates: ForeignTensor, sampling_mode: str, padding_mode: str, padding_value: float,
+    coordinates_mode: str, align_corners: bool,
+) -> Any:  # fmt: skip
+    outside = padding_mode == "constant" and padding_value != 0
+    if outside or padding_mode not in _EDGES or coordinates_mode != "normalized_minus_one_to_one":
+        raise Misfit("only places from -1 to 1 are looked up, with zeros outside")
+    edges = _EDGES[padding_mode]
+    return call.onnx(
+        "GridSample", x, coordinates, mode=sampling_mode, padding_mode=edges, align_corners=int(align_corners)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -249,6 +250,22 @@ def scatter(
         return ForeignTensor(F.index_add(data.numbers, place, chosen, updates.numbers))
     rows = np.broadcast_to(chosen.reshape(-1, *[1] * (data.rank - 1 - place)), tuple(map(int, updates.shape)))
     return ForeignTensor(F.scatter(data.numbers, place, rows, updates.numbers))
+
+
+@operation("slice_update")
+def slice_update(
+    call: Call, x: ForeignTensor, update: ForeignTensor, begin: ForeignTensor, end: ForeignTensor, stride: list[int] | None,
+    begin_mask: list[bool] | None, end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
+) -> ForeignTensor:  # fmt: skip
+    if "f" not in (x.kind, update.kind) or any(isinstance(n, Size) for n in x.shape):
+        raise Misfit("only numbers of known sizes are replaced")
+    sizes = tuple(map(int, x.shape))
+    places = ForeignTensor(np.arange(math.prod(sizes)).reshape(sizes))
+    chosen = slice_by_index(call, places, begin, end, stride, begin_mask, end_mask, squeeze_mask)
+    if tuple(chosen.shape) != tuple(update.shape):
+        raise Misfit(f"an update of shape {update.shape} does not fit the part of shape {chosen.shape}")
+    flat, rows = x.numbers.reshape((math.prod(sizes),)), chosen.array.ravel()
+    return ForeignTensor(F.scatter(flat, 0, rows, update.numbers.reshape((len(rows),))).reshape(sizes))
 
 
 # Joints.
