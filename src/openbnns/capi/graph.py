@@ -6,7 +6,7 @@ path; an array that a function fills is a list, or anything else that takes assi
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Collection, MutableSequence, Sequence
 from typing import Any
 
 from ..abi.enums import (
@@ -134,6 +134,18 @@ def BNNSGraphCompileOptionsDestroy(options: bnns_graph_compile_options_t) -> Non
         options_of(options, "BNNSGraphCompileOptionsDestroy").destroyed = True
 
 
+def _option(options: bnns_graph_compile_options_t, who: str, name: str, otherwise: Any) -> Any:
+    """An option; ``otherwise`` on failure."""
+    with reported(who):
+        return succeeded(getattr(options_of(options, who, required=True), name))
+    return otherwise
+
+
+def _set_option(options: bnns_graph_compile_options_t, who: str, name: str, value: Any) -> None:
+    with reported(who):
+        setattr(options_of(options, who, required=True), name, value)
+
+
 def BNNSGraphCompileOptionsSetTargetSingleThread(options: bnns_graph_compile_options_t, value: bool) -> None:
     """Choose whether executions use one thread.
 
@@ -143,9 +155,7 @@ def BNNSGraphCompileOptionsSetTargetSingleThread(options: bnns_graph_compile_opt
     >>> BNNSGraphCompileOptionsGetTargetSingleThread(options)
     True
     """
-    who = "BNNSGraphCompileOptionsSetTargetSingleThread"
-    with reported(who):
-        options_of(options, who, required=True).single_thread = bool(value)
+    _set_option(options, "BNNSGraphCompileOptionsSetTargetSingleThread", "single_thread", bool(value))
 
 
 def BNNSGraphCompileOptionsGetTargetSingleThread(options: bnns_graph_compile_options_t) -> bool:
@@ -155,10 +165,7 @@ def BNNSGraphCompileOptionsGetTargetSingleThread(options: bnns_graph_compile_opt
     >>> BNNSGraphCompileOptionsGetTargetSingleThread(BNNSGraphCompileOptionsMakeDefault())
     False
     """
-    who = "BNNSGraphCompileOptionsGetTargetSingleThread"
-    with reported(who):
-        return succeeded(options_of(options, who, required=True).single_thread)
-    return False
+    return _option(options, "BNNSGraphCompileOptionsGetTargetSingleThread", "single_thread", False)
 
 
 def BNNSGraphCompileOptionsSetGenerateDebugInfo(options: bnns_graph_compile_options_t, value: bool) -> None:
@@ -170,9 +177,7 @@ def BNNSGraphCompileOptionsSetGenerateDebugInfo(options: bnns_graph_compile_opti
     >>> BNNSGraphCompileOptionsGetGenerateDebugInfo(options)
     True
     """
-    who = "BNNSGraphCompileOptionsSetGenerateDebugInfo"
-    with reported(who):
-        options_of(options, who, required=True).debug = bool(value)
+    _set_option(options, "BNNSGraphCompileOptionsSetGenerateDebugInfo", "debug", bool(value))
 
 
 def BNNSGraphCompileOptionsGetGenerateDebugInfo(options: bnns_graph_compile_options_t) -> bool:
@@ -182,10 +187,7 @@ def BNNSGraphCompileOptionsGetGenerateDebugInfo(options: bnns_graph_compile_opti
     >>> BNNSGraphCompileOptionsGetGenerateDebugInfo(BNNSGraphCompileOptionsMakeDefault())
     False
     """
-    who = "BNNSGraphCompileOptionsGetGenerateDebugInfo"
-    with reported(who):
-        return succeeded(options_of(options, who, required=True).debug)
-    return False
+    return _option(options, "BNNSGraphCompileOptionsGetGenerateDebugInfo", "debug", False)
 
 
 def BNNSGraphCompileOptionsSetOptimizationPreference(
@@ -206,8 +208,7 @@ def BNNSGraphCompileOptionsSetOptimizationPreference(
         with reported(who):
             raise Problem(f"{who}: preference is {number}. Pass a member of BNNSGraphOptimizationPreference.")
         return
-    with reported(who):
-        options_of(options, who, required=True).preference = BNNSGraphOptimizationPreference(number)
+    _set_option(options, who, "preference", BNNSGraphOptimizationPreference(number))
 
 
 def BNNSGraphCompileOptionsGetOptimizationPreference(
@@ -219,10 +220,9 @@ def BNNSGraphCompileOptionsGetOptimizationPreference(
     >>> BNNSGraphCompileOptionsGetOptimizationPreference(BNNSGraphCompileOptionsMakeDefault())
     BNNSGraphOptimizationPreferencePerformance
     """
-    who = "BNNSGraphCompileOptionsGetOptimizationPreference"
-    with reported(who):
-        return succeeded(options_of(options, who, required=True).preference)
-    return BNNSGraphOptimizationPreference(0)
+    return _option(
+        options, "BNNSGraphCompileOptionsGetOptimizationPreference", "preference", BNNSGraphOptimizationPreference(0)
+    )
 
 
 def BNNSGraphCompileOptionsSetMessageLogCallback(
@@ -266,9 +266,7 @@ def BNNSGraphCompileOptionsSetOutputPath(options: bnns_graph_compile_options_t, 
     'graph.bin'
     """
     who = "BNNSGraphCompileOptionsSetOutputPath"
-    text = text_of(path, who, "path")
-    with reported(who):
-        options_of(options, who, required=True).path = text
+    _set_option(options, who, "path", text_of(path, who, "path"))
 
 
 def BNNSGraphCompileOptionsGetOutputPath(options: bnns_graph_compile_options_t) -> str | None:
@@ -278,10 +276,7 @@ def BNNSGraphCompileOptionsGetOutputPath(options: bnns_graph_compile_options_t) 
     >>> BNNSGraphCompileOptionsGetOutputPath(BNNSGraphCompileOptionsMakeDefault()) is None
     True
     """
-    who = "BNNSGraphCompileOptionsGetOutputPath"
-    with reported(who):
-        return succeeded(options_of(options, who, required=True).path)
-    return None
+    return _option(options, "BNNSGraphCompileOptionsGetOutputPath", "path", None)
 
 
 def BNNSGraphCompileOptionsSetOutputFD(options: bnns_graph_compile_options_t, fd: int) -> None:
@@ -292,9 +287,7 @@ def BNNSGraphCompileOptionsSetOutputFD(options: bnns_graph_compile_options_t, fd
     >>> BNNSGraphCompileOptionsSetOutputFD(options, -1)
     """
     who = "BNNSGraphCompileOptionsSetOutputFD"
-    number = number_of(fd, who, "fd")
-    with reported(who):
-        options_of(options, who, required=True).descriptor = number
+    _set_option(options, who, "descriptor", number_of(fd, who, "fd"))
 
 
 def BNNSGraphCompileOptionsGetOutputFD(options: bnns_graph_compile_options_t) -> int:
@@ -304,10 +297,7 @@ def BNNSGraphCompileOptionsGetOutputFD(options: bnns_graph_compile_options_t) ->
     >>> BNNSGraphCompileOptionsGetOutputFD(BNNSGraphCompileOptionsMakeDefault())
     -1
     """
-    who = "BNNSGraphCompileOptionsGetOutputFD"
-    with reported(who):
-        return succeeded(options_of(options, who, required=True).descriptor)
-    return -1
+    return _option(options, "BNNSGraphCompileOptionsGetOutputFD", "descriptor", -1)
 
 
 def _set_callback(messages: Messages, callback: Any, additional: Any, who: str) -> None:
@@ -356,6 +346,12 @@ def compile_file(
     return bnns_graph_t()
 
 
+def _count_arguments(graph: bnns_graph_t, function: Text, who: str, intents: Collection[str]) -> int:
+    with reported(who):
+        return succeeded(sum(a.intent in intents for a in signature_of(graph, function, who).arguments))
+    return SIZE_MAX
+
+
 def BNNSGraphGetInputCount(graph: bnns_graph_t, function: Text = None) -> int:
     """Number of inputs, states included, of a function; SIZE_MAX on failure.
 
@@ -365,10 +361,7 @@ def BNNSGraphGetInputCount(graph: bnns_graph_t, function: Text = None) -> int:
     >>> BNNSGraphGetInputCount(graph)
     1
     """
-    who = "BNNSGraphGetInputCount"
-    with reported(who):
-        return succeeded(int(sum(a.intent != "out" for a in signature_of(graph, function, who).arguments)))
-    return SIZE_MAX
+    return _count_arguments(graph, function, "BNNSGraphGetInputCount", ("in", "inout"))
 
 
 def BNNSGraphGetOutputCount(graph: bnns_graph_t, function: Text = None) -> int:
@@ -380,10 +373,7 @@ def BNNSGraphGetOutputCount(graph: bnns_graph_t, function: Text = None) -> int:
     >>> BNNSGraphGetOutputCount(graph)
     1
     """
-    who = "BNNSGraphGetOutputCount"
-    with reported(who):
-        return succeeded(int(sum(a.intent == "out" for a in signature_of(graph, function, who).arguments)))
-    return SIZE_MAX
+    return _count_arguments(graph, function, "BNNSGraphGetOutputCount", ("out",))
 
 
 def BNNSGraphGetArgumentCount(graph: bnns_graph_t, function: Text = None) -> int:
@@ -395,10 +385,7 @@ def BNNSGraphGetArgumentCount(graph: bnns_graph_t, function: Text = None) -> int
     >>> BNNSGraphGetArgumentCount(graph)
     2
     """
-    who = "BNNSGraphGetArgumentCount"
-    with reported(who):
-        return succeeded(len(signature_of(graph, function, who).arguments))
-    return SIZE_MAX
+    return _count_arguments(graph, function, "BNNSGraphGetArgumentCount", _INTENTS)
 
 
 def BNNSGraphGetFunctionCount(graph: bnns_graph_t) -> int:
@@ -425,6 +412,17 @@ def _fill(target: Any, count: Any, values: Sequence[Any], who: str, name: str) -
     return succeeded(0)
 
 
+def _fill_names(
+    graph: bnns_graph_t, function: Text, count: Any, target: Any, who: str, intents: Collection[str]
+) -> int:
+    with reported(who):
+        names = [a.name for a in signature_of(graph, function, who).arguments if a.intent in intents]
+        return _fill(
+            target, count, names, who, f"{who.removeprefix('BNNSGraphGet').removesuffix('Names').lower()}_names"
+        )
+    return -1
+
+
 def BNNSGraphGetInputNames(
     graph: bnns_graph_t,
     function: Text,
@@ -441,10 +439,7 @@ def BNNSGraphGetInputNames(
     (0, ['x'])
     """
     who = "BNNSGraphGetInputNames"
-    with reported(who):
-        names = [a.name for a in signature_of(graph, function, who).arguments if a.intent != "out"]
-        return _fill(input_names, input_names_count, names, who, "input_names")
-    return -1
+    return _fill_names(graph, function, input_names_count, input_names, who, ("in", "inout"))
 
 
 BNNSGraphGetInputNames_v2 = BNNSGraphGetInputNames
@@ -466,10 +461,7 @@ def BNNSGraphGetOutputNames(
     (0, ['y'])
     """
     who = "BNNSGraphGetOutputNames"
-    with reported(who):
-        names = [a.name for a in signature_of(graph, function, who).arguments if a.intent == "out"]
-        return _fill(output_names, output_names_count, names, who, "output_names")
-    return -1
+    return _fill_names(graph, function, output_names_count, output_names, who, ("out",))
 
 
 BNNSGraphGetOutputNames_v2 = BNNSGraphGetOutputNames
@@ -491,10 +483,7 @@ def BNNSGraphGetArgumentNames(
     (0, ['y', 'x'])
     """
     who = "BNNSGraphGetArgumentNames"
-    with reported(who):
-        names = [a.name for a in signature_of(graph, function, who).arguments]
-        return _fill(argument_names, argument_names_count, names, who, "argument_names")
-    return -1
+    return _fill_names(graph, function, argument_names_count, argument_names, who, _INTENTS)
 
 
 def BNNSGraphGetFunctionNames(

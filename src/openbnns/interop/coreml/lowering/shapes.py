@@ -243,9 +243,9 @@ def scatter(
         raise Misfit("only numbers are added or put at places in a row")
     place, places = data.axis(axis), np.asarray(indices.array)
     size = data.shape[place]
-    if places.dtype == object or isinstance(size, Size) or not ((places >= -size) & (places < size)).all():
-        raise Misfit("places along a free axis, or outside of it")
-    chosen = places % size
+    if places.dtype == object or (places.size and not -size <= int(places.min()) <= int(places.max()) < size):
+        raise Misfit(f"places are outside of axis {place} of {data.shape}")
+    chosen = places if places.size and places.min() >= 0 else places % int(size)
     if mode == "add":
         return ForeignTensor(F.index_add(data.numbers, place, chosen, updates.numbers))
     rows = np.broadcast_to(chosen.reshape(-1, *[1] * (data.rank - 1 - place)), tuple(map(int, updates.shape)))
