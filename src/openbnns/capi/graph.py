@@ -7,7 +7,7 @@ path; an array that a function fills is a list, or anything else that takes assi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, MutableSequence, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..abi.enums import (
     BNNSGraphArgumentIntent,
@@ -102,6 +102,7 @@ __all__ = [
 ]
 
 Text = Any
+_Held = TypeVar("_Held")
 _INTENTS = {
     "in": BNNSGraphArgumentIntent.BNNSGraphArgumentIntentIn,
     "out": BNNSGraphArgumentIntent.BNNSGraphArgumentIntentOut,
@@ -134,10 +135,11 @@ def BNNSGraphCompileOptionsDestroy(options: bnns_graph_compile_options_t) -> Non
         options_of(options, "BNNSGraphCompileOptionsDestroy").destroyed = True
 
 
-def _option(options: bnns_graph_compile_options_t, who: str, name: str, otherwise: Any) -> Any:
+def _option(options: bnns_graph_compile_options_t, who: str, name: str, otherwise: _Held) -> _Held:
     """An option; ``otherwise`` on failure."""
     with reported(who):
-        return succeeded(getattr(options_of(options, who, required=True), name))
+        found: _Held = getattr(options_of(options, who, required=True), name)
+        return succeeded(found)
     return otherwise
 
 

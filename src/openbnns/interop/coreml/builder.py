@@ -231,6 +231,24 @@ def _probed(
     return [(results[0][i], results[-1][i]) for i in range(len(ports))]
 
 
+def _function(kind: str) -> Callable[[Tensor], Tensor]:
+    """The method of tensors that applies an operation of one operand."""
+
+    def method(self: Tensor) -> Tensor:
+        return self.builder.add(kind, {"x": self}, [self.element])[0]
+
+    return method
+
+
+def _operator(kind: str, element: str | None = None, *, swapped: bool = False) -> Callable[[Tensor, Operand], Tensor]:
+    """The method of tensors that applies an operation of two operands; the result has their type, or this one."""
+
+    def method(self: Tensor, y: Operand) -> Tensor:
+        return self._binary(kind, y, element, swapped=swapped)
+
+    return method
+
+
 class Tensor:
     """A tensor of a graph that is being built: operators and methods add operations to it.
 
@@ -309,23 +327,12 @@ class Tensor:
 
     # Operators.
 
-    def __add__(self, y: Operand) -> Tensor:
-        return self._binary("add", y)
-
-    def __radd__(self, y: Operand) -> Tensor:
-        return self._binary("add", y, swapped=True)
-
-    def __sub__(self, y: Operand) -> Tensor:
-        return self._binary("sub", y)
-
-    def __rsub__(self, y: Operand) -> Tensor:
-        return self._binary("sub", y, swapped=True)
-
-    def __mul__(self, y: Operand) -> Tensor:
-        return self._binary("mul", y)
-
-    def __rmul__(self, y: Operand) -> Tensor:
-        return self._binary("mul", y, swapped=True)
+    __add__ = _operator("add")
+    __radd__ = _operator("add", swapped=True)
+    __sub__ = _operator("sub")
+    __rsub__ = _operator("sub", swapped=True)
+    __mul__ = _operator("mul")
+    __rmul__ = _operator("mul", swapped=True)
 
     def __truediv__(self, y: Operand) -> Tensor:
         return self._binary("real_div" if self.data_type.kind == "f" else "floor_div", y)
@@ -333,109 +340,55 @@ class Tensor:
     def __rtruediv__(self, y: Operand) -> Tensor:
         return self._binary("real_div" if self.data_type.kind == "f" else "floor_div", y, swapped=True)
 
-    def __mod__(self, y: Operand) -> Tensor:
-        return self._binary("mod", y)
+    __mod__ = _operator("mod")
 
     def __neg__(self) -> Tensor:
         return self._binary("mul", -1)
 
-    def __eq__(self, y: Operand) -> Tensor:  # type: ignore[override]
-        return self._binary("equal", y, "bool")
-
-    def __ne__(self, y: Operand) -> Tensor:  # type: ignore[override]
-        return self._binary("not_equal", y, "bool")
-
+    __eq__ = _operator("equal", "bool")  # type: ignore[assignment]
+    __ne__ = _operator("not_equal", "bool")  # type: ignore[assignment]
     __hash__ = object.__hash__
-
-    def __lt__(self, y: Operand) -> Tensor:
-        return self._binary("less", y, "bool")
-
-    def __le__(self, y: Operand) -> Tensor:
-        return self._binary("less_equal", y, "bool")
-
-    def __gt__(self, y: Operand) -> Tensor:
-        return self._binary("greater", y, "bool")
-
-    def __ge__(self, y: Operand) -> Tensor:
-        return self._binary("greater_equal", y, "bool")
-
-    def __and__(self, y: Operand) -> Tensor:
-        return self._binary("logical_and", y)
-
-    def __or__(self, y: Operand) -> Tensor:
-        return self._binary("logical_or", y)
-
-    def __xor__(self, y: Operand) -> Tensor:
-        return self._binary("logical_xor", y)
-
-    def __invert__(self) -> Tensor:
-        return self._with("logical_not")
+    __lt__ = _operator("less", "bool")
+    __le__ = _operator("less_equal", "bool")
+    __gt__ = _operator("greater", "bool")
+    __ge__ = _operator("greater_equal", "bool")
+    __and__ = _operator("logical_and")
+    __or__ = _operator("logical_or")
+    __xor__ = _operator("logical_xor")
+    __invert__ = _function("logical_not")
 
     def __bool__(self) -> bool:
         raise TypeError("a tensor of a graph has no values while it is built. Use select(a, b) in place of if.")
 
     # One operand.
 
-    def abs(self) -> Tensor:
-        return self._with("abs")
-
-    def acos(self) -> Tensor:
-        return self._with("acos")
+    abs = _function("abs")
+    acos = _function("acos")
 
     def acosh(self) -> Tensor:
         return (self + (self * self - 1).sqrt()).log(epsilon=0)
 
-    def asin(self) -> Tensor:
-        return self._with("asin")
+    asin = _function("asin")
 
     def asinh(self) -> Tensor:
         size = self.abs()
         return self._with("sign") * (size + (size * size + 1).sqrt()).log(epsilon=0)
 
-    def atan(self) -> Tensor:
-        return self._with("atan")
-
-    def atanh(self) -> Tensor:
-        return self._with("atanh")
-
-    def ceil(self) -> Tensor:
-        return self._with("ceil")
-
-    def cos(self) -> Tensor:
-        return self._with("cos")
-
-    def cosh(self) -> Tensor:
-        return self._with("cosh")
-
-    def erf(self) -> Tensor:
-        return self._with("erf")
-
-    def exp(self) -> Tensor:
-        return self._with("exp")
-
-    def exp2(self) -> Tensor:
-        return self._with("exp2")
-
-    def floor(self) -> Tensor:
-        return self._with("floor")
-
-    def round(self) -> Tensor:
-        return self._with("round")
-
-    def sin(self) -> Tensor:
-        return self._with("sin")
-
-    def sinh(self) -> Tensor:
-        return self._with("sinh")
-
-    def sqrt(self) -> Tensor:
-        return self._with("sqrt")
-
-    def tan(self) -> Tensor:
-        return self._with("tan")
-
-    def tanh(self) -> Tensor:
-        return self._with("tanh")
+    atan = _function("atan")
+    atanh = _function("atanh")
+    ceil = _function("ceil")
+    cos = _function("cos")
+    cosh = _function("cosh")
+    erf = _function("erf")
+    exp = _function("exp")
+    exp2 = _function("exp2")
+    floor = _function("floor")
+    round = _function("round")
+    sin = _function("sin")
+    sinh = _function("sinh")
+    sqrt = _function("sqrt")
+    tan = _function("tan")
+    tanh = _function("tanh")
 
     def log(self, epsilon: float = EPSILON) -> Tensor:
         """log(x + epsilon)."""
@@ -467,14 +420,9 @@ class Tensor:
 
     # Two operands and more.
 
-    def max(self, y: Operand) -> Tensor:
-        return self._binary("maximum", y)
-
-    def min(self, y: Operand) -> Tensor:
-        return self._binary("minimum", y)
-
-    def pow(self, y: Operand) -> Tensor:
-        return self._binary("pow", y)
+    max = _operator("maximum")
+    min = _operator("minimum")
+    pow = _operator("pow")
 
     def fma(self, y: Operand, z: Operand) -> Tensor:
         """x y + z."""
@@ -482,11 +430,8 @@ class Tensor:
 
     # Activations.
 
-    def relu(self) -> Tensor:
-        return self._with("relu")
-
-    def relu6(self) -> Tensor:
-        return self._with("relu6")
+    relu = _function("relu")
+    relu6 = _function("relu6")
 
     def leaky_relu(self, alpha: float = 0.01) -> Tensor:
         return self._with("leaky_relu", alpha=self._number(alpha))
@@ -504,8 +449,7 @@ class Tensor:
         """A slope for each channel, which is axis 1."""
         return self._with("prelu", alpha=constant(np.array(alpha, self.data_type)))
 
-    def sigmoid(self) -> Tensor:
-        return self._with("sigmoid")
+    sigmoid = _function("sigmoid")
 
     def hard_sigmoid(self, alpha: float, beta: float) -> Tensor:
         return self._with("sigmoid_hard", alpha=self._number(alpha), beta=self._number(beta))
@@ -513,16 +457,14 @@ class Tensor:
     def hard_swish(self) -> Tensor:
         return self * self.hard_sigmoid(1 / 6, 0.5)
 
-    def silu(self) -> Tensor:
-        return self._with("silu")
+    silu = _function("silu")
 
     def softplus(self, alpha: float = 1.0) -> Tensor:
         """alpha log(1 + exp(x))."""
         result = self._with("softplus")
         return result if alpha == 1 else result * alpha
 
-    def softsign(self) -> Tensor:
-        return self._with("softsign")
+    softsign = _function("softsign")
 
     def scaled_tanh(self, alpha: float, beta: float) -> Tensor:
         return self._with("scaled_tanh", alpha=self._number(alpha), beta=self._number(beta))
@@ -832,16 +774,10 @@ class Tensor:
     ) -> tuple[Tensor, Tensor]:
         """The outputs, of the last step or of all, and the last hidden state."""
         return self._recurrent(  # type: ignore[return-value]
-            "rnn",
-            2,
-            initial_h=initial_hidden_states,
-            weight_ih=input_hidden_weight,
-            weight_hh=hidden_hidden_weight,
-            bias=bias,
-            direction=_one_of(direction, ("forward", "reverse"), "direction"),
-            activation=activation,
+            "rnn", 2, initial_h=initial_hidden_states, weight_ih=input_hidden_weight, weight_hh=hidden_hidden_weight,
+            bias=bias, direction=_one_of(direction, ("forward", "reverse"), "direction"), activation=activation,
             output_sequence=output_sequence,
-        )
+        )  # fmt: skip
 
     def lstm(
         self,
@@ -858,19 +794,11 @@ class Tensor:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The outputs, the last hidden state and the last cell state; gates in the order i, f, o, g."""
         return self._recurrent(  # type: ignore[return-value]
-            "lstm",
-            3,
-            initial_h=initial_hidden_states,
-            initial_c=initial_cell_states,
-            weight_ih=input_hidden_weight,
-            weight_hh=hidden_hidden_weight,
-            bias=bias,
-            direction=_one_of(direction, ("forward", "reverse"), "direction"),
-            recurrent_activation=recurrent_activation,
-            cell_activation=cell_activation,
-            activation=activation,
-            output_sequence=output_sequence,
-        )
+            "lstm", 3, initial_h=initial_hidden_states, initial_c=initial_cell_states, weight_ih=input_hidden_weight,
+            weight_hh=hidden_hidden_weight, bias=bias, direction=_one_of(direction, ("forward", "reverse"),
+            "direction"), recurrent_activation=recurrent_activation, cell_activation=cell_activation,
+            activation=activation, output_sequence=output_sequence,
+        )  # fmt: skip
 
     def bidirectional_lstm(
         self,
@@ -890,22 +818,12 @@ class Tensor:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The same in both directions, whose results stand side by side; states have both directions, too."""
         return self._recurrent(  # type: ignore[return-value]
-            "lstm",
-            3,
-            initial_h=initial_hidden_states,
-            initial_c=initial_cell_states,
-            weight_ih=input_hidden_weight,
-            weight_hh=hidden_hidden_weight,
-            bias=bias,
-            weight_ih_back=input_hidden_weight_back,
-            weight_hh_back=hidden_hidden_weight_back,
-            bias_back=bias_back,
-            direction="bidirectional",
-            recurrent_activation=recurrent_activation,
-            cell_activation=cell_activation,
-            activation=activation,
+            "lstm", 3, initial_h=initial_hidden_states, initial_c=initial_cell_states, weight_ih=input_hidden_weight,
+            weight_hh=hidden_hidden_weight, bias=bias, weight_ih_back=input_hidden_weight_back,
+            weight_hh_back=hidden_hidden_weight_back, bias_back=bias_back, direction="bidirectional",
+            recurrent_activation=recurrent_activation, cell_activation=cell_activation, activation=activation,
             output_sequence=output_sequence,
-        )
+        )  # fmt: skip
 
     def gru(
         self,
@@ -922,19 +840,11 @@ class Tensor:
     ) -> tuple[Tensor, Tensor]:
         """The outputs and the last hidden state; gates in the order r, n, z."""
         return self._recurrent(  # type: ignore[return-value]
-            "gru",
-            2,
-            initial_h=initial_hidden_states,
-            weight_ih=input_hidden_weight,
-            weight_hh=hidden_hidden_weight,
-            bias=bias,
-            input_bias=input_bias,
-            reset_after=True if apply_reset_gate_after_matmul else None,
+            "gru", 2, initial_h=initial_hidden_states, weight_ih=input_hidden_weight, weight_hh=hidden_hidden_weight,
+            bias=bias, input_bias=input_bias, reset_after=True if apply_reset_gate_after_matmul else None,
             direction=_one_of(direction, ("forward", "reverse"), "direction"),
-            recurrent_activation=recurrent_activation,
-            activation=activation,
-            output_sequence=output_sequence,
-        )
+            recurrent_activation=recurrent_activation, activation=activation, output_sequence=output_sequence,
+        )  # fmt: skip
 
     def _recurrent(self, kind: str, results: int, **inputs: Any) -> tuple[Tensor, ...]:
         given: dict[str, Any] = {"x": self}
