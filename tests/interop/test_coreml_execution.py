@@ -593,11 +593,11 @@ def test_a_run_like_a_former_one_owns_its_outputs() -> None:
     for n in (4, 4, 2, 4, 4):
         x, w = random.normal(size=(n, 3)).astype(np.float32), random.normal(size=3).astype(np.float32)
         kept.append((executable.run({"x": x, "w": w}), np.maximum(x, 0), w * w))
-    for found, y, k in kept:  # none was overwritten by a later run
-        np.testing.assert_array_equal(found["y"], y)
-        np.testing.assert_array_equal(found["z"], y.astype(np.float16))
-        np.testing.assert_allclose(found["k"], k, rtol=1e-6)
-        assert found["z"].dtype == np.float16
+    for outputs, y, k in kept:  # none was overwritten by a later run
+        np.testing.assert_array_equal(outputs["y"], y)
+        np.testing.assert_array_equal(outputs["z"], y.astype(np.float16))
+        np.testing.assert_allclose(outputs["k"], k, rtol=1e-6)
+        assert outputs["z"].dtype == np.float16
     with pytest.raises(ValueError, match=r"x' has shape \(4, 2\)"):
         executable.run({"x": np.zeros((4, 2), np.float32), "w": w})
     with pytest.raises(TypeError, match="is complex64"):

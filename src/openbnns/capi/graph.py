@@ -138,8 +138,8 @@ def BNNSGraphCompileOptionsDestroy(options: bnns_graph_compile_options_t) -> Non
 def _option(options: bnns_graph_compile_options_t, who: str, name: str, otherwise: _Held) -> _Held:
     """An option; ``otherwise`` on failure."""
     with reported(who):
-        found: _Held = getattr(options_of(options, who, required=True), name)
-        return succeeded(found)
+        held: _Held = getattr(options_of(options, who, required=True), name)
+        return succeeded(held)
     return otherwise
 
 

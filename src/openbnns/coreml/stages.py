@@ -106,7 +106,6 @@ class ProgramStage:
             name: _output(name, value, self._outputs.get(name), self._who, wide=wide) for name, value in outputs.items()
         }
 
-
     def _checked(self, data: Mapping[str, Any], signature: Signature | None) -> Mapping[str, Any]:
         """Inputs as the program takes them, those with defaults included."""
         features = self._features  # a name that is not there is refused by the program, which says those that are

@@ -147,8 +147,8 @@ class Executable:
         """
         signature = signature_of(inputs)
         if signature in self._settled and (part := self._only_part) is not None:
-            found = part.computed([inputs[port.name] for port in part.ports], lent)
-            return {port.name: self._given_out(found[port.name], port, lent, owned=not lent) for port in self.outputs}
+            computed = part.computed([inputs[port.name] for port in part.ports], lent)
+            return {p.name: self._given_out(computed[p.name], p, lent, owned=not lent) for p in self.outputs}
         values: dict[str, Any] = self._checked(inputs)
         checked = list(values.values())
         if self.states:
@@ -159,13 +159,13 @@ class Executable:
             values |= {argument.name: state for argument in self.states}
         results = self.body.run(values, lent=lent)
         lent = lent and self.runs_as_one
-        found = {port.name: self._given_out(x, port, lent) for port, x in zip(self.outputs, results, strict=True)}
+        outputs = {port.name: self._given_out(x, port, lent) for port, x in zip(self.outputs, results, strict=True)}
         as_given = all(x.size and any(x is given for given in inputs.values()) for x in checked)
         if signature is not None and as_given and self._only_part is not None:
             if len(self._settled) >= MOST_SIGNATURES:
                 self._settled.clear()
             self._settled.add(signature)
-        return found
+        return outputs
 
     @property
     def _only_part(self) -> _Part | None:
