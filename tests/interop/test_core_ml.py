@@ -568,3 +568,29 @@ def test_limits_follow_from_what_is_required() -> None:
     assert not free.is_less(t, u, required=True)  # of two sizes: it limits none of them alone
     assert not free.is_less(u, Polynomial.of(2))
     assert _limits(free.guards, free.without_guards()) == {"T": (4, 16), "N": (4, 4)}
+
+
+def test_a_size_that_a_guard_fixes_is_a_number(tmp_path: Path) -> None:
+    class Rows(nn.Module):
+        def forward(self, x: nn.Value) -> nn.Value:
+            rows = x.reshape((4, -1))
+            return F.layer_norm(rows, (int(rows.shape[1]),))
+
+    network, x = Rows(), numbers(2, 4, 6)
+    expected = network(x)
+    network.to_coreml(tmp_path / "n.mlpackage")
+    model = MLModel(tmp_path / "n.mlpackage")
+    np.testing.assert_allclose(model.predict({"input": x})["output"], expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"has shape \(3, 4, 6\), but the program takes \(2, 4, 6\)"):
+        model.predict({"input": numbers(3, 4, 6)})
+
+
+def test_entries_are_added_in_places(tmp_path: Path) -> None:
+    class Sums(nn.Module):
+        def forward(self, x: nn.Value) -> nn.Value:
+            return F.index_add(F.mul(x, 0.0), 1, np.array([2, 0, 2, 1]), F.mul(x, x))
+
+    network, x = Sums(), numbers(3, 4, 2)
+    expected = network(x)
+    network.to_coreml(tmp_path / "n.mlpackage")
+    np.testing.assert_allclose(MLModel(tmp_path / "n.mlpackage").predict({"input": x})["output"], expected, atol=1e-6)

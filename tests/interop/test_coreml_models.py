@@ -177,6 +177,18 @@ def test_commands_inspect_and_predict(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "there is no input 'z'. It takes 'x'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("doubtful", [True, False])
+def test_a_cell_that_sources_disagree_about_is_named(doubtful: bool, tmp_path: Path) -> None:
+    weights = {"weight_ih": [[0.5]] * 3, "weight_hh": [[0.25]] * 3}
+    inputs = "".join(f", {name} = tensor<fp32, [3, 1]>({numbers})" for name, numbers in weights.items())
+    more = "" if doubtful else ", reset_after = bool(true)"
+    text = f"""program(1.3) {{ func main<ios18>(tensor<fp32, [2, 1, 1]> x, tensor<fp32, [1, 1]> h) {{
+        tensor<fp32, [1, 1, 1]> y, tensor<fp32, [1, 1]> last = gru(x = x, initial_h = h{inputs}{more}); }} -> (y); }}"""
+    (function,) = inspect(package(tmp_path, text)).functions
+    named = [warning for warning in function.warnings if "gru 'y': the state is reset before" in warning]
+    assert len(named) == int(doubtful)
+
+
 def test_a_model_that_cannot_run_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "model.mil"
     text.write_text(

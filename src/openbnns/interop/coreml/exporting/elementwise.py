@@ -10,12 +10,8 @@ import numpy as np
 
 from .... import ActivationFunction
 from ....graph.operations import Activation, Arithmetic, Prelu, Reduction
+from ..names import ACTIVATIONS, BINARY, REDUCTIONS, UNARY
 from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
-
-_SIMPLE = {
-    "rectified_linear": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softsign": "softsign", "relu6": "relu6",
-    "silu": "silu", "erf": "erf", "abs": "abs",
-}  # fmt: skip
 
 
 def _f(number: float) -> Any:
@@ -86,8 +82,8 @@ def activated(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     """An elementwise function of a value."""
     if f.case == "identity":
         return x
-    if f.case in _SIMPLE:
-        return b(_SIMPLE[f.case], x=x)
+    if f.case in ACTIVATIONS:
+        return b(ACTIVATIONS[f.case], x=x)
     if f.case in _WITH_NUMBERS:
         return _WITH_NUMBERS[f.case](b, x, f)
     raise Refused(f"there is no activation {f.case} in Core ML")
@@ -111,20 +107,9 @@ def _prelu(b: ProgramBuilder, op: Prelu) -> None:
     b.set(op.output, b("add", x=b("relu", x=x), y=negative))
 
 
-_UNARY = {
-    "ABS": "abs", "ACOS": "acos", "ASIN": "asin", "ATAN": "atan", "ATANH": "atanh", "CEIL": "ceil", "COS": "cos",
-    "COSH": "cosh", "ERF": "erf", "EXP": "exp", "EXP2": "exp2", "FLOOR": "floor", "ROUND": "round", "SIGN": "sign",
-    "SIN": "sin", "SINH": "sinh", "SQUARE": "square", "SQUARE_ROOT": "sqrt", "TAN": "tan", "TANH": "tanh",
-}  # fmt: skip
-_BINARY = {
-    "ADD": "add", "SUBTRACT": "sub", "MULTIPLY": "mul", "DIVIDE": "real_div", "POW": "pow", "MIN": "minimum",
-    "MAX": "maximum",
-}  # fmt: skip
-
-
 def _unary(b: ProgramBuilder, function: str, x: Value) -> Value:
-    if function in _UNARY:
-        return b(_UNARY[function], x=x)
+    if function in UNARY:
+        return b(UNARY[function], x=x)
     if function == "LOG":
         return b("log", x=x)
     if function == "NEGATE":
@@ -146,8 +131,8 @@ def _arithmetic(b: ProgramBuilder, op: Arithmetic) -> None:
         operands[0] = b("identity", x=operands[0])  # which makes it a value of the program
     if len(operands) == 1:
         y = _unary(b, function, operands[0])
-    elif function in _BINARY:
-        y = b(_BINARY[function], x=operands[0], y=operands[1])
+    elif function in BINARY:
+        y = b(BINARY[function], x=operands[0], y=operands[1])
     elif function == "MULTIPLY_ADD":
         y = b("add", x=b("mul", x=operands[0], y=operands[1]), y=operands[2])
     elif function == "SELECT":
@@ -157,21 +142,14 @@ def _arithmetic(b: ProgramBuilder, op: Arithmetic) -> None:
     b.set(op.output, activated(b, y, op.activation))
 
 
-_REDUCTIONS = {
-    "sum": "reduce_sum", "mean": "reduce_mean", "max": "reduce_max", "min": "reduce_min", "l2_norm": "reduce_l2_norm",
-    "sum_of_squares": "reduce_sum_square", "product": "reduce_prod", "log_sum_exp": "reduce_log_sum_exp",
-    "sum_of_absolutes": "reduce_l1_norm",
-}  # fmt: skip
-
-
 @writes(Reduction)
 def _reduction(b: ProgramBuilder, op: Reduction) -> None:
     case = op.function.case
     x = b.get(op.inputs[0])
     if case in ("arg_max", "arg_min") and len(op.axes) == 1:
         y = b(f"reduce_{case.replace('_', '')}", x=x, axis=op.axes[0], keep_dims=False)
-    elif case in _REDUCTIONS:
-        y = b(_REDUCTIONS[case], x=x, axes=list(op.axes), keep_dims=False)
+    elif case in REDUCTIONS:
+        y = b(REDUCTIONS[case].core_ml, x=x, axes=list(op.axes), keep_dims=False)
     else:
         raise Refused(f"there is no reduction {case} in Core ML")
     kept = op.output.ndim != op.inputs[0].ndim - len(op.axes)

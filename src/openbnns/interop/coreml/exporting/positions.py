@@ -16,23 +16,13 @@ from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
 from ...converted import functions
 from ...onnx.tensor import ByNumpy
+from ..names import ARITHMETIC, COMPARISONS, LOGIC
 from .program_builder import ProgramBuilder, Refused, Value, array_of, rank_of, writes
 
-_COMPARISONS = {
-    "gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip
-_LOGIC = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
-_ARITHMETIC = {
-    "add": "add", "sub": "sub", "mul": "mul", "floor_divide": "floor_div", "remainder": "mod", "maximum": "maximum",
-    "minimum": "minimum",
-}  # fmt: skip
-
-
-_OF_ONNX = {
-    "Equal": "eq", "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "logical_and",
-    "Or": "logical_or", "Xor": "logical_xor", "Not": "logical_not", "IsNaN": "isnan", "Add": "add", "Sub": "sub",
-    "Mul": "mul", "Max": "maximum", "Min": "minimum",
-}  # fmt: skip
+_OF_ONNX = {names.onnx: function for function, names in (COMPARISONS | LOGIC | ARITHMETIC).items() if names.onnx} | {
+    "Not": "logical_not",
+    "IsNaN": "isnan",
+}
 
 
 def _truncated(b: ProgramBuilder, x: Value) -> Value:
@@ -98,15 +88,15 @@ def _function(b: ProgramBuilder, name: str, operands: list[Value], wanted: Tenso
         operands[0] = b("identity", x=operands[0])
     if name == "logical_not":
         return _numbers(b, b("logical_not", x=_flag(b, operands[0])), wanted)
-    if name in _LOGIC:
+    if name in LOGIC:
         x, y = (_flag(b, operand) for operand in operands)
-        return _numbers(b, b(_LOGIC[name], x=x, y=y), wanted)
-    if name in _COMPARISONS:
+        return _numbers(b, b(LOGIC[name].core_ml, x=x, y=y), wanted)
+    if name in COMPARISONS:
         x, y = _alike(b, operands)
-        return _numbers(b, b(_COMPARISONS[name], x=x, y=y), wanted)
-    if name in _ARITHMETIC:
+        return _numbers(b, b(COMPARISONS[name].core_ml, x=x, y=y), wanted)
+    if name in ARITHMETIC:
         x, y = _alike(b, operands)
-        return b(_ARITHMETIC[name], x=x, y=y)
+        return b(ARITHMETIC[name].core_ml, x=x, y=y)
     if name not in _FORMULAS:
         raise Refused(f"there is no function {name} in Core ML")
     y = _FORMULAS[name](b, *operands)

@@ -10,16 +10,13 @@ from ....graph.functions.elementwise import as_integers
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, kind_of
 from ..elements import ELEMENTS
+from ..names import ACTIVATIONS, ARITHMETIC, COMPARISONS, LOGIC, UNARY
 from .table import RECORDED, Call, operation
 
 # Functions of one tensor.
 
-_UNARY: dict[str, Any] = {
-    "acos": F.acos, "asin": F.asin, "atan": F.atan, "atanh": F.atanh, "ceil": F.ceil, "cos": F.cos, "cosh": F.cosh,
-    "erf": F.erf, "exp": F.exp, "exp2": F.exp2, "floor": F.floor, "relu": F.relu, "relu6": F.relu6, "round": F.round,
-    "sigmoid": F.sigmoid, "silu": F.silu, "sin": F.sin, "sinh": F.sinh, "softplus": F.softplus, "softsign": F.softsign,
-    "sqrt": F.sqrt, "square": F.square, "tan": F.tan, "tanh": F.tanh,
-}  # fmt: skip
+_WHOLE = {"abs", "sign"}  # functions that keep whole numbers
+_UNARY = {*UNARY.values(), *ACTIVATIONS.values(), "softplus"} - _WHOLE
 
 
 def _unary(function: Any) -> Any:
@@ -29,13 +26,11 @@ def _unary(function: Any) -> Any:
     return handler
 
 
-for _name, _function in _UNARY.items():
-    operation(_name)(_unary(_function))
+for _name in _UNARY:
+    operation(_name)(_unary(getattr(F, _name)))
 
-_ONNX = {
-    "abs": "Abs", "sign": "Sign", "identity": "Identity", "add": "Add", "sub": "Sub", "mul": "Mul", "pow": "Pow",
-    "maximum": "Max", "minimum": "Min",
-}  # fmt: skip
+_ONNX = {names.core_ml: names.onnx for names in ARITHMETIC.values() if names.onnx}
+_ONNX |= {"abs": "Abs", "sign": "Sign", "identity": "Identity", "pow": "Pow"}
 
 
 def _onnx(op: str) -> Any:
@@ -177,12 +172,6 @@ def folded(result: Any) -> ForeignTensor:
 operation("floor_div")(_by_elements(np.floor_divide, F.floor_divide))
 operation("mod")(_by_elements(np.mod, F.remainder))
 
-_COMPARED = {
-    "equal": ("Equal", F.eq), "greater": ("Greater", F.gt), "greater_equal": ("GreaterOrEqual", F.ge),
-    "less": ("Less", F.lt), "less_equal": ("LessOrEqual", F.le), "logical_and": ("And", F.logical_and),
-    "logical_or": ("Or", F.logical_or), "logical_xor": ("Xor", F.logical_xor),
-}  # fmt: skip
-
 
 def _comparison(op: str, function: Any) -> Any:
     def handler(call: Call, x: ForeignTensor, y: ForeignTensor) -> Any:
@@ -193,8 +182,9 @@ def _comparison(op: str, function: Any) -> Any:
     return handler
 
 
-for _name, (_op, _function) in _COMPARED.items():
-    operation(_name)(_comparison(_op, _function))
+for _function, _names in (COMPARISONS | LOGIC).items():
+    if _names.onnx:
+        operation(_names.core_ml)(_comparison(_names.onnx, getattr(F, _function)))
 
 
 @operation("logical_not")

@@ -9,19 +9,16 @@ import numpy as np
 from ....graph.sizes import product
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
+from ..names import REDUCTIONS
 from .table import Call, operation, whole
 
-_REDUCTIONS = {
-    "reduce_sum": "ReduceSum", "reduce_mean": "ReduceMean", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin",
-    "reduce_prod": "ReduceProd", "reduce_l1_norm": "ReduceL1", "reduce_l2_norm": "ReduceL2",
-    "reduce_log_sum": "ReduceLogSum", "reduce_log_sum_exp": "ReduceLogSumExp", "reduce_sum_square": "ReduceSumSquare",
-}  # fmt: skip
+_ONNX = {names.core_ml: names.onnx for names in REDUCTIONS.values()}
 
 
-@operation(*_REDUCTIONS)
+@operation(*_ONNX)
 def reduction(call: Call, x: ForeignTensor, axes: list[int] | None, keep_dims: bool) -> Any:
     chosen = whole(list(range(x.rank)) if axes is None else [x.axis(axis) for axis in axes])
-    return call.onnx(_REDUCTIONS[call.kind], x, chosen, keepdims=int(keep_dims))
+    return call.onnx(_ONNX[call.kind], x, chosen, keepdims=int(keep_dims))
 
 
 @operation("reduce_argmax", "reduce_argmin")
