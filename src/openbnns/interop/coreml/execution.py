@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._spelling import did_you_mean
 from ...graph.parameter import Parameter
-from ...graph.sizes import Size
+from ...graph.sizes import Size, number_of
 from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
 from ..converted.recorded import Port, Recorded, computed_at_once
@@ -195,7 +195,7 @@ class Executable:
         return arrays
 
     def _given_out(self, result: Any, port: Argument, lent: bool, *, owned: bool = False) -> Any:
-        """An output in its type; a copy, unless it is lent, or nobody else has it."""
+        """An output in its type: a copy, unless it is lent or not shared."""
         kind = port.dtype
         if kind is None or not isinstance(result, np.ndarray) or (result.dtype == kind and (lent or owned)):
             return result
@@ -647,7 +647,8 @@ class _Recording:
             if turns * length > most:
                 raise Misfit(f"it has more than the {most} operations that a loop is unrolled to")
             state = self._block(body, _entered(body, held, state))
-        if turns in self._freed:
+        samples = self._freed.get(turns)
+        if samples is not None and number_of(samples) != turns:
             raise Misfit(f"it takes {turns} turns, as many as there are samples, so that those cannot be of any number")
         return state
 

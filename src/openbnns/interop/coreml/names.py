@@ -1,4 +1,4 @@
-"""What operations are called in Core ML, in one table for those that read programs and those that write them."""
+"""The names of operations in Core ML: one table for the reader of programs and for the writer."""
 
 from __future__ import annotations
 
