@@ -181,6 +181,14 @@ def test_what_lies_between_products_stays_in_bytes() -> None:
     assert {row.kind for row in infer._program().timed()} == {"native"}
 
 
+def test_networks_from_onnx_are_the_same(tmp_path: Path) -> None:
+    net, x = images().build((3, 27, 25), seed=1).eval(), numbers(8, 3, 27, 25)
+    net.to_onnx(tmp_path / "net.onnx")
+    infer, imported = compiled(net, x), compiled(nn.from_onnx(tmp_path / "net.onnx").eval(), x)
+    assert kinds(imported) == kinds(infer)
+    assert np.array_equal(imported(x), infer(x))
+
+
 def test_threads_call_side_by_side() -> None:
     infer = compiled(images().build((3, 27, 25), seed=1).eval(), numbers(4, 3, 27, 25))
     batches = [numbers(4, 3, 27, 25, seed=seed) for seed in range(12)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .operation import Operation
+from .sizes import is_same_shape
 from .tensor import Tensor
 
 
@@ -30,7 +31,7 @@ def fuse(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Ope
     for value in [*outputs, *(value for operation in operations for value in operation.inputs)]:
         readers[value.storage] = readers.get(value.storage, 0) + 1
     for operation in operations:
-        producer = producers.get(operation.inputs[0]) if len(operation.inputs) == 1 else None
+        producer = producers.get(_as_made(operation.inputs[0])) if len(operation.inputs) == 1 else None
         if (
             producer is not None
             and len(producer.outputs) == len(operation.outputs) == 1
@@ -45,3 +46,8 @@ def fuse(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Ope
         producers |= dict.fromkeys(operation.outputs, operation)
         done.append(operation)
     return done
+
+
+def _as_made(value: Tensor) -> Tensor:
+    """The value that owns the memory, if this one shows it in the same shape."""
+    return value.storage if is_same_shape(value.shape, value.storage.shape) else value
