@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kPartFloats = int64_t{1} << 19;   // of weights at a time (2 MB)
 constexpr int64_t kPartChannels = 32;               // of the output: such parts have multiples of it
-constexpr int64_t kSumFloats = int64_t{1} << 17;    // of sums of a thread before they are converted (512 KB), about
+constexpr int64_t kSumFloats = int64_t{1} << 19;    // of sums before they are converted (2 MB), if a sample has no more
 constexpr int64_t kPlaneFloats = int64_t{1} << 16;  // of the images of a depthwise convolution at a time (256 KB)
 constexpr int64_t kTaskResults = 16384;             // of a depthwise convolution on planes as they are stored
 constexpr double kExactFloats = 1 << 24;            // sums of integers up to this are exact
@@ -107,7 +107,7 @@ class StoredConvolution : public Plan {
             terms().sum_weights(reinterpret_cast<const uint8_t*>(call.address[W]), reinterpret_cast<int32_t*>(sums),
                                 call.threads);
           }));
-    const int64_t block = samples_at_a_time(call.batch, call.threads);
+    const int64_t block = samples_at_a_time(call.batch);
     for (int64_t n = 0; n < call.batch; n += block) {
       const int64_t samples = std::min(block, call.batch - n);
       StoredResults results = results_of(call, n, bias);
@@ -260,11 +260,11 @@ class StoredConvolution : public Plan {
     return values;
   }
 
-  int64_t samples_at_a_time(int64_t batch, int threads) const {
+  int64_t samples_at_a_time(int64_t batch) const {
     const bool windows = exact() && terms().needs_window_sums();
     if (direct() || (depthwise_ && !windows)) return batch;
     const int64_t channels = std::max(depthwise_ ? 0 : part_groups_ * part_outputs_, windows ? s_.groups : 0);
-    return std::min(batch, std::max<int64_t>(1, threads * kSumFloats / (channels * out_plane_)));
+    return std::min(batch, std::max<int64_t>(1, kSumFloats / (channels * out_plane_)));
   }
 
   // Sum X of all windows, [samples][groups][out_plane].
