@@ -117,7 +117,8 @@ class SideBySide final : public ImageKernel {
 std::unique_ptr<ImageKernel> make_exact_side_by_side_forward(const ConvolutionShape& s, SumKind sums) {
   if (2 * s.out_width > kWideRows) return nullptr;
   const Period period(s);
-  const int64_t samples = kLongRow / period.out;
+  int64_t samples = 1;  // a power of two, as batches mostly are
+  while (2 * samples * period.out <= kLongRow) samples *= 2;
   const ConvolutionShape wide = wide_image(s, period, samples);
   if (samples < 2 || !has_direct_forward(wide)) return nullptr;
   return std::make_unique<SideBySide>(s, sums, period, samples);

@@ -30,6 +30,7 @@ namespace {
 constexpr int64_t kPartFloats = int64_t{1} << 19;   // of weights at a time (2 MB)
 constexpr int64_t kPartChannels = 32;               // of the output: such parts have multiples of it
 constexpr int64_t kSumFloats = int64_t{1} << 19;    // of sums before they are converted (2 MB), if a sample has no more
+constexpr int64_t kFewSums = int64_t{1} << 17;      // of a thread, of few channels: nothing else takes as long
 constexpr int64_t kPlaneFloats = int64_t{1} << 16;  // of the images of a depthwise convolution at a time (256 KB)
 constexpr int64_t kTaskResults = 16384;             // of a depthwise convolution on planes as they are stored
 constexpr double kExactFloats = 1 << 24;            // sums of integers up to this are exact
@@ -107,7 +108,7 @@ class StoredConvolution : public Plan {
             terms().sum_weights(reinterpret_cast<const uint8_t*>(call.address[W]), reinterpret_cast<int32_t*>(sums),
                                 call.threads);
           }));
-    const int64_t block = samples_at_a_time(call.batch);
+    const int64_t block = samples_at_a_time(call.batch, call.threads);
     for (int64_t n = 0; n < call.batch; n += block) {
       const int64_t samples = std::min(block, call.batch - n);
       StoredResults results = results_of(call, n, bias);
@@ -146,9 +147,9 @@ class StoredConvolution : public Plan {
     const auto largest = [](const Element& e) { return e.type == ElementType::kInt8 ? 128.0 : 255.0; };
     const bool floats = largest(s_.x) * largest(s_.w) * static_cast<double>(p.k) <= kExactFloats;
     const ConvolutionShape rows = with_long_rows(s_);
-    const bool few = has_exact_few_channels(rows, sums);
-    if (floats && inputs_ <= kFewInputs && !few) return Way::kIntegerFloats;
-    if (few || has_direct_forward(rows)) {
+    few_channels_ = has_exact_few_channels(rows, sums);
+    if (floats && inputs_ <= kFewInputs && !few_channels_) return Way::kIntegerFloats;
+    if (few_channels_ || has_direct_forward(rows)) {
       sums_ = sums;
       return Way::kGroups;
     }
@@ -260,11 +261,12 @@ class StoredConvolution : public Plan {
     return values;
   }
 
-  int64_t samples_at_a_time(int64_t batch) const {
+  int64_t samples_at_a_time(int64_t batch, int threads) const {
     const bool windows = exact() && terms().needs_window_sums();
     if (direct() || (depthwise_ && !windows)) return batch;
     const int64_t channels = std::max(depthwise_ ? 0 : part_groups_ * part_outputs_, windows ? s_.groups : 0);
-    return std::min(batch, std::max<int64_t>(1, kSumFloats / (channels * out_plane_)));
+    const int64_t floats = few_channels_ ? kFewSums * threads : kSumFloats;
+    return std::min(batch, std::max<int64_t>(1, floats / (channels * out_plane_)));
   }
 
   // Sum X of all windows, [samples][groups][out_plane].
@@ -453,8 +455,9 @@ class StoredConvolution : public Plan {
   const int64_t inputs_, outputs_, taps_;  // of a group
   const int64_t in_plane_, out_plane_;
   const ActivationSpec activation_;
-  SumKind sums_ = SumKind::kFloats;       // set by choose_way(), as
-  std::unique_ptr<ByteWindows> windows_;  // these, if any
+  SumKind sums_ = SumKind::kFloats;       // set by choose_way(), as the next two
+  bool few_channels_ = false;             // sums of bytes are those of the kernel for few channels
+  std::unique_ptr<ByteWindows> windows_;  // or null
   const Way way_;
   const bool depthwise_, weights_in_place_;
   std::unique_ptr<HalfWindows> halves_;  // or null
