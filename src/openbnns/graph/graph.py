@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .parameter import Parameter
 from .passes import drop_unused, fuse
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Tensor, recorded_graph
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
 
@@ -138,7 +141,7 @@ class Graph:
         """True if runs compute more numbers than these."""
         return len(self.sizes.computed) > len(numbers)
 
-    def part(self, inputs: Sequence[Tensor], operations: Sequence[Operation], outputs: Sequence[Tensor]) -> Graph:
+    def part(self, inputs: Sequence[Tensor], operations: Sequence[Operation], outputs: Sequence[Tensor]) -> Self:
         """A graph of some of its operations, which are ready to run."""
         made = copy(self)
         made.inputs, made.operations, made.outputs = list(inputs), list(operations), list(outputs)

@@ -131,7 +131,7 @@ class CompiledInference:
                             f"{_WHO}: the shape of samples is not known yet. Build the network, or call this on a batch, first."
                         )
                     self._build(given)
-                graph = self._recording.graph if self._quantized is None else self._quantized
+                graph = self._recording.inference_graph if self._quantized is None else self._quantized
                 program = Program(graph, graph.sizes_for(self.batch_size), training=False)
             self._own.structure = self._structure
             self._own.shown = self._structure.fill(program.outputs)

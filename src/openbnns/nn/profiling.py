@@ -16,6 +16,7 @@ from .. import ConvolutionType, InterpolationMethod, engines
 from .._plural import plural
 from .._table import Table
 from ..graph import operations
+from ..graph.integer_products import for_inference
 from ..graph.operation import Operation
 from ..graph.operations import NormalizedOperation
 from ..graph.parameter import Parameter
@@ -359,6 +360,7 @@ def profile(network: Module, inputs: Sequence[Any], repeats: int | None) -> Prof
     arrays = network._inputs(inputs)
     with untouched(network):
         graph, _ = separate_graph(network, tuple(x.shape for x in arrays), training=network.training)
+        graph = graph if network.training else for_inference(graph)
         program = Program(graph, graph.sizes.numbers, training=network.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)

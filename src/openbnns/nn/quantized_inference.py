@@ -22,7 +22,7 @@ from ..graph.tensor import Array
 from .module import Module
 from .names import step_names
 from .nested_arrays import parts_of
-from .recording import recording_of
+from .recording import NetworkGraph, recording_of
 
 Float32Layers = Literal["auto", "none", "first", "last", "both"]
 """The ends of a network that are kept in float32."""
@@ -94,7 +94,7 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
             f"{_WHO}: {error}, so that bytes cannot stand for it. Check the weights, or pass other samples."
         ) from None
     wanted = samples.outputs(exact)
-    best: tuple[float, list[Operation], Graph, Program, list[Array]] | None = None
+    best: tuple[float, list[Operation], NetworkGraph, Program, list[Array]] | None = None
     for kept in ("none", "first", "last", "both") if float32_layers == "auto" else (float32_layers,):
         chosen = _chosen(quantizable, kept)
         if not chosen and best is not None:

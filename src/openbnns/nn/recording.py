@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import engines
 from ..graph.graph import Graph, recording
+from ..graph.integer_products import for_inference
 from ..graph.memory import Arena
 from ..graph.operations import Normalization
 from ..graph.parameter import Parameter, making, version_of
@@ -160,6 +161,7 @@ class Recording:
     ) -> None:
         self.graph, self.structure, self.version, self.arithmetic = graph, structure, version, arithmetic
         self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
+        self._inference_graph: NetworkGraph | None = None
         self.programs: OrderedDict[ProgramKey, Program] = OrderedDict()
         self._idle: OrderedDict[Shapes, list[Program]] = OrderedDict()  # the latest at the end
         # The version of the parameters that native code knows, and its number there.
@@ -170,6 +172,13 @@ class Recording:
         graph = self.graph
         same = graph.training == training or not (graph.modes or graph.asked_for_mode)
         return same and graph.modes == modes
+
+    @property
+    def inference_graph(self) -> NetworkGraph:
+        """The graph of programs for inference, with the same inputs, outputs and parameters."""
+        if self._inference_graph is None:
+            self._inference_graph = for_inference(self.graph)
+        return self._inference_graph
 
     def weights_version(self) -> int:
         """The version of the parameters, for native code (``CallList.run``); 0 while writes to them cannot be seen."""
@@ -250,7 +259,7 @@ class Recording:
 
     def _program(self, sizes: dict[str, int], **options: Any) -> Program:
         if not is_segmented(self.graph):
-            return Program(self.graph, sizes, **options)
+            return Program(self.graph if options["training"] else self.inference_graph, sizes, **options)
         options.pop("arena", None)
         made: Any = SegmentedProgram(self.graph, sizes, again=self._again, others=self._others, **options)
         return made  # type: ignore[no-any-return]

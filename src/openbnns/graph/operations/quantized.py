@@ -123,15 +123,18 @@ def _converting(target: Array, source: Array, scaling: Scaling) -> Calls:
 class QuantizedOperation(Operation):
     """Products of bytes and int8 weights, with a scale for each output, to bytes or float32.
 
-    Sums are exact. Bias, activation and the scaling of the result follow in the same pass. Of bytes whose least stands for 0,
-    ReLU is what saturation does anyway.
+    Weights of int8 are taken as they are, others are rounded to such. Sums are exact. Bias, activation and the scaling of the
+    result follow in the same pass. Of bytes whose least stands for 0, ReLU is what saturation does anyway.
     """
 
     def __init__(
         self, x: Tensor, scaling: Scaling, y: Tensor, result: Scaling | None, weights: Array, bias: Array | None,
         activation: ActivationFunction,
     ) -> None:  # fmt: skip
-        self.weights, self.weights_scales = quantized_weights(weights)
+        if weights.dtype == np.int8:
+            self.weights, self.weights_scales = weights, np.ones(len(weights), FLOAT32)
+        else:
+            self.weights, self.weights_scales = quantized_weights(weights)
         self.bias = None if bias is None else bias.copy()
         self.scaling, self.result = scaling, result  # of the input, and of the output unless it is float32
         saturates = result is not None and result.zero_point == 0 and activation.case in ("rectified_linear", "relu6")

@@ -31,7 +31,7 @@ def _per_axis(call: Call, x: ForeignTensor, given: ForeignTensor) -> Any:
     """One number, one for every entry along an axis, or one for every block of entries, to meet the elements of ``x``."""
     if given.rank == 0 or given.shape == (1,):
         call.ignored("axis", "block_size")
-        return given.numbers.reshape(())
+        return _number(_single(given))
     axis, size = x.axis(call.integer("axis", 1)), call.integer("block_size", 0)
     if size:
         wide = F.repeat_interleave(given.numbers, size, axis)
@@ -41,10 +41,14 @@ def _per_axis(call: Call, x: ForeignTensor, given: ForeignTensor) -> Any:
     return given.numbers.reshape((given.shape[0], *[1] * (x.rank - 1 - axis)))
 
 
+def _is_zero(point: Any) -> bool:
+    return isinstance(point, float) and point == 0
+
+
 @operator(QUANTIZED, "DequantizeLinear", "com.microsoft.DequantizeLinear", ignores=("output_dtype",))
 def dequantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
-    shifted = x.numbers if zero is None else F.sub(x.numbers, _per_axis(call, x, zero))
-    return ForeignTensor(F.mul(shifted, _per_axis(call, x, scale)))
+    point = 0.0 if zero is None else _per_axis(call, x, zero)
+    return ForeignTensor(F.mul(x.numbers if _is_zero(point) else F.sub(x.numbers, point), _per_axis(call, x, scale)))
 
 
 @operator(
@@ -52,9 +56,10 @@ def dequantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: Foreign
 )
 def quantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
     low, high = _limits(zero)
-    steps = F.round(F.div(x.numbers, _per_axis(call, x, scale)))
-    shifted = steps if zero is None else F.add(steps, _per_axis(call, x, zero))
-    return ForeignTensor(F.clamp(shifted, low, high))
+    factor = _per_axis(call, x, scale)
+    steps = F.round(F.div(x.numbers, scale.numbers.reshape(()) if isinstance(factor, float) else factor))
+    point = 0.0 if zero is None else _per_axis(call, x, zero)
+    return ForeignTensor(F.clamp(steps if _is_zero(point) else F.add(steps, point), low, high))
 
 
 @operator(QUANTIZED, "DynamicQuantizeLinear")
@@ -74,7 +79,9 @@ def _shifted(x: ForeignTensor, zero: ForeignTensor | None, axis: int) -> Foreign
     if x.constant and zero.constant:
         wide = zero.held.astype(np.float32)
         wide = wide.reshape([-1 if i == axis else 1 for i in range(x.rank)]) if wide.size > 1 else wide.reshape(())
-        return ForeignTensor(x.held.astype(np.float32) - wide)
+        shifted = x.held.astype(np.float32) - wide
+        shifted.flags.writeable = False
+        return ForeignTensor(shifted)
     if zero.rank and zero.shape != (1,):
         raise Misfit("zero points along an axis must belong to constants")
     return ForeignTensor(F.sub(x.numbers, zero.numbers.reshape(())))
