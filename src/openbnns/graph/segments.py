@@ -169,6 +169,8 @@ class Path:
 
     def _array(self, value: Tensor, held: Mapping[Tensor, Array], known: Mapping[str, int]) -> Array:
         leaf = value.storage.leaf
+        if leaf is None and value.source is None:
+            return held[value]
         array = held[value.storage] if leaf is None else leaf.array if isinstance(leaf, Parameter) else leaf
         if isinstance(array, Size):
             array = np.full((), array.expression.value(known), np.float32)
