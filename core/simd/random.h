@@ -1,7 +1,9 @@
 // Counter-based random numbers (Philox 4x32, ten rounds): number i of draw d under a seed is a pure function of
 // (seed, d, i), so the stream is the same for every instruction set, machine and number of threads.
 #pragma once
-#include "simd/vec.h"
+#include <cstring>
+
+#include "simd/pairs.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -16,7 +18,69 @@ struct RandomStream {
 constexpr int kRandomBlocks = 16;
 constexpr int kRandomGroup = 4 * kRandomBlocks;
 
+#if defined(__AVX2__)
+typedef uint32_t RandomVec __attribute__((vector_size(kWidth * 4)));
+typedef uint64_t RandomProducts __attribute__((vector_size(kWidth * 4)));
+
+// The products of the lanes with even numbers, 64 bits each. In instructions, because GCC multiplies all 64 bits.
+OPENBNNS_INLINE RandomProducts even_products(RandomVec a, uint32_t factor) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<RandomProducts>(
+      _mm512_mul_epu32(reinterpret_cast<__m512i>(a), _mm512_set1_epi32(static_cast<int>(factor))));
+#else
+  return reinterpret_cast<RandomProducts>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), _mm256_set1_epi32(static_cast<int>(factor))));
+#endif
+}
+
+// The upper and the lower halves of the products of all lanes.
+OPENBNNS_INLINE void multiply_words(RandomVec a, uint32_t factor, RandomVec& high, RandomVec& low) {
+  const RandomProducts odd_lanes = reinterpret_cast<RandomProducts>(a) >> 32;
+  const RandomProducts even = even_products(a, factor);
+  const RandomProducts odd = even_products(reinterpret_cast<RandomVec>(odd_lanes), factor);
+  constexpr uint64_t kLow = 0xFFFFFFFF;
+  low = reinterpret_cast<RandomVec>((even & kLow) | (odd << 32));
+  high = reinterpret_cast<RandomVec>((even >> 32) | (odd & ~kLow));
+}
+
 // The words of numbers first .. first + kRandomGroup - 1; `first` is a multiple of 4.
+inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRandomGroup]) {
+  constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  constexpr uint32_t kStep0 = 0x9E3779B9, kStep1 = 0xBB67AE85;
+  for (int lane = 0; lane < kRandomBlocks; lane += kWidth) {
+    const uint64_t block = first / 4 + static_cast<uint64_t>(lane);
+    const auto block_low = static_cast<uint32_t>(block);
+    RandomVec counter[4];
+    for (int i = 0; i < kWidth; i++) counter[0][i] = block_low + static_cast<uint32_t>(i);
+    // A lane whose lower half has run over: the comparison gives -1.
+    const auto carries = reinterpret_cast<RandomVec>(counter[0] < block_low);
+    counter[1] = static_cast<uint32_t>(block >> 32) - carries;
+    counter[2] = static_cast<uint32_t>(stream.draw) - RandomVec{};
+    counter[3] = static_cast<uint32_t>(stream.draw >> 32) - RandomVec{};
+    uint32_t key0 = static_cast<uint32_t>(stream.seed), key1 = static_cast<uint32_t>(stream.seed >> 32);
+    OPENBNNS_UNROLL for (int round = 0; round < 10; round++) {
+      RandomVec high0, low0, high1, low1;
+      multiply_words(counter[0], kMultiplier0, high0, low0);
+      multiply_words(counter[2], kMultiplier1, high1, low1);
+      counter[0] = high1 ^ counter[1] ^ key0;
+      counter[1] = low1;
+      counter[2] = high0 ^ counter[3] ^ key1;
+      counter[3] = low0;
+      key0 += kStep0;
+      key1 += kStep1;
+    }
+    const auto part = [&](int i) { return reinterpret_cast<Vec>(counter[i]); };
+    const Vec pairs[2][2] = {{interleave_low(part(0), part(2)), interleave_high(part(0), part(2))},
+                             {interleave_low(part(1), part(3)), interleave_high(part(1), part(3))}};
+    OPENBNNS_UNROLL for (int half = 0; half < 2; half++) {
+      const Vec joined[2] = {interleave_low(pairs[0][half], pairs[1][half]),
+                             interleave_high(pairs[0][half], pairs[1][half])};
+      std::memcpy(words + 4 * lane + 2 * half * kWidth, joined, sizeof joined);
+    }
+  }
+}
+#else
+// The same, block by block: with 4 lanes, vectors are slower than 64-bit registers.
 inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRandomGroup]) {
   constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kStep0 = 0x9E3779B9, kStep1 = 0xBB67AE85;
@@ -43,6 +107,7 @@ inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRa
   for (int b = 0; b < kRandomBlocks; b++)
     for (int word = 0; word < 4; word++) words[4 * b + word] = counter[word][b];
 }
+#endif
 
 // 23 random bits in the middle of equal cells: never 0, never 1, exact in float.
 OPENBNNS_INLINE float uniform_from_word(uint32_t word) { return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f; }
