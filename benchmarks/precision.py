@@ -49,9 +49,11 @@ def _step(name: str, make: Callable[[Any], tuple[Any, tuple[int, ...]]], setting
     random = np.random.default_rng(0)
     x, y = random.standard_normal(shape, dtype=np.float32), random.integers(0, CLASSES, shape[0])
     use_threads(settings.threads)
+    ours_rounded, half = _ours(network, x, y, "bfloat16")
+    ours_float32, whole = _ours(network, x, y, "float32")
     steps = {
-        "ours": _ours(network, x, y, "bfloat16"),
-        "float32": _ours(network, x, y, "float32"),
+        "ours": ours_rounded,
+        "float32": ours_float32,
         "PyTorch": _theirs(torch, network, x, y),
     }
     losses = {side: float(step()) for side, step in steps.items()}
@@ -62,19 +64,21 @@ def _step(name: str, make: Callable[[Any], tuple[Any, tuple[int, ...]]], setting
     ours, float32, theirs = map(statistics.median, times)
     ratio = statistics.median(b / a for a, b in zip(times[0], times[2], strict=True))
     note = f"ours {ours * 1e3:.1f} ms, PyTorch {theirs * 1e3:.1f} ms, "
-    note += f"ours in float32 {float32 * 1e3:.1f} ms ({float32 / ours:.2f})"
+    note += f"ours in float32 {float32 * 1e3:.1f} ms ({float32 / ours:.2f}), "
+    note += f"values take {half / 1e6:.1f} MB, in float32 {whole / 1e6:.1f} MB ({half / whole:.2f})"
     target = 1.0 if settings.judged and disturbed <= QUIET else None
     if disturbed > QUIET:
         note += f", others took {disturbed:.0%} of the machine"
     return Figure(name, ratio, "x PyTorch", target, note=note, ours=ours, peers={"PyTorch": theirs})
 
 
-def _ours(network: Any, x: Any, y: Any, precision: Any) -> Step:
+def _ours(network: Any, x: Any, y: Any, precision: Any) -> tuple[Step, int]:
+    """A step, and the bytes of memory for values and their gradients."""
     import torch
 
     copied = nn.from_torch(network, torch.from_numpy(x)).train()
     step = copied.compile_step("cross_entropy", nn.Adam(lr=1e-4), len(x), precision=precision)
-    return lambda: step(x, y)
+    return lambda: step(x, y), copied.program(len(x), training=True).arena_bytes
 
 
 def _theirs(torch: Any, network: Any, x: Any, y: Any) -> Step:

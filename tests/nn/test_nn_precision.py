@@ -287,6 +287,16 @@ def test_digits_are_learned(tmp_path: Path) -> None:
     assert main(["train", "--epochs", "3", "--precision", "bfloat16", "--quiet", "--out", str(tmp_path / "out")]) == 0
 
 
+def test_source_code_is_the_same(tmp_path: Path) -> None:
+    written = []
+    for precision in ("float32", "bfloat16"):
+        net = _network().build((1, 12, 12), seed=8)
+        net._precision = engines.check_precision(precision, "test")
+        net.to_c(tmp_path / precision, training=True, batch_size=16, loss="cross_entropy", optimizer="adam")
+        written.append((tmp_path / precision / "network.c").read_text())
+    assert written[0] == written[1]
+
+
 def test_refused_names() -> None:
     net = nn.Linear(2, 2)
     training = "'float32' or 'bfloat16'"

@@ -12,12 +12,26 @@ ALIGNMENT = 64  # a cache line, and the widest vector
 
 @dataclass
 class Block:
-    """A piece of memory in use from step ``start`` to step ``end``, both included."""
+    """A piece of memory in use from step ``start`` to step ``end``, both included, and at the times ``again`` behind that.
+
+    Halves are times between two steps.
+    """
 
     size: int
-    start: int
-    end: int
+    start: float
+    end: float
     offset: int = -1
+    again: frozenset[float] = frozenset()
+
+    def meets(self, other: Block) -> bool:
+        """True if both are in use at some step."""
+        if self.start <= other.end and other.start <= self.end:
+            return True
+        return (
+            any(other.start <= i <= other.end for i in self.again)
+            or any(self.start <= i <= self.end for i in other.again)
+            or not self.again.isdisjoint(other.again)
+        )
 
 
 class Arena:
@@ -38,15 +52,13 @@ class Arena:
 def plan(blocks: list[Block]) -> int:
     """Give every block an offset so that no two that live at the same time overlap; returns the bytes needed.
 
-    The largest blocks are placed first, each in the tightest gap that is free for its whole life.
+    The largest blocks are placed first, each in the tightest gap that is free whenever it is in use.
     """
     placed: list[Block] = []
     total = 0
     for block in sorted(blocks, key=lambda b: (-b.size, b.start)):
         size = _aligned(block.size)
-        neighbours = sorted(
-            (b for b in placed if b.start <= block.end and block.start <= b.end), key=lambda b: b.offset
-        )
+        neighbours = sorted((b for b in placed if b.meets(block)), key=lambda b: b.offset)
         block.offset = _tightest_gap(neighbours, size)
         placed.append(block)
         total = max(total, block.offset + size)

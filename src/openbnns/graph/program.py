@@ -4,7 +4,7 @@ Time runs from 0 to 2 n for n operations: operation i works forward at i and bac
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
 last reader to that of its writer. ``memory.plan`` lets buffers share memory accordingly, and ``gradients.py`` says which
 gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
-computed again.
+computed again. In bfloat16, what is kept is rounded (``waiting.py``).
 
 What follows from parameters and constants alone is settled: for inference it is computed when a parameter has changed, not in
 every run.
@@ -22,7 +22,8 @@ import numpy as np
 from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
-from .calls import Call, CallList, NumpyCall, adding, arrays, in_turn, listed, name_of
+from . import waiting
+from .calls import Call, CallList, NumpyCall, adding, arrays, copying, in_turn, listed, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
 from .memory import Arena, Block, plan
@@ -30,6 +31,7 @@ from .operation import NO_MEMORY, Operation
 from .parameter import Parameter, making
 from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
+from .waiting import Key, Waiting
 
 
 class TimedCall(NamedTuple):
@@ -98,16 +100,19 @@ class Program:
         self.gradient_blocks: dict[Tensor, Block] = {}
         self.added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
         self._backward_steps = backward_steps(graph, self._wanted)
-        # By the step that reads it on the way back: where it lies then, and what computes it.
-        self._repeated: dict[tuple[int, Tensor], tuple[Block, Operation]] = {}
+        # By the step that reads it on the way back: where it lies then, and the number of the step that computes it.
+        self._repeated: dict[tuple[int, Tensor], tuple[Block, int]] = {}
         if not self._wide:
             self._find_repeated()
         self._settled = set() if training or self._wide else self._settled_steps()
-        self._place_values()
-        if training:
-            self._place_gradients()
-        self.scratch_blocks = self._place_scratch()
-        self._kept_blocks = self._place_kept()
+        self._waiting: dict[Key, Waiting] = {}
+        self._place()
+        if training and not self._wide and graph.arithmetic.precision == engines.BFLOAT16:
+            whole, self._waiting = plan(self._blocks()), self._find_waiting()
+            self._place()
+            if plan(self._blocks()) > waiting.WORTH * whole:
+                self._waiting = {}
+                self._place()
         self.arena_bytes = self._allocate(arena)
         self._sums: dict[int, BinaryArithmeticLayer] = {}  # layers that add gradients, by their size
         self._numbers_of_sizes: dict[int, Array] = {}
@@ -125,11 +130,15 @@ class Program:
         self._settled_for = 0  # the version of the parameters that they ran for
         self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         settled = frozenset(value for i in self._settled for value in self._steps[i].outputs)
+        ends: dict[int, list[Key]] = {}  # what begins to wait, by step
+        for key, one in self._waiting.items():
+            ends.setdefault(one.last, []).append(key)
         for i, step in enumerate(self._steps):
             step.bound_sizes, step.settled = self.sizes, settled
             step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
             calls = listed(step.forward_all(x, y, training or step.trains))
+            calls += (copying(self._half(key), self._whole(key)) for key in ends.get(i, ()))
             self.forward_calls.append((step, calls))
             (self._settling if i in self._settled else self._forward).calls += calls
         self._random = [step for step in self._steps if step.random]
@@ -186,6 +195,16 @@ class Program:
                 known.update(step.outputs)
         return settled
 
+    def _place(self) -> None:
+        """Find out when each piece of memory is in use."""
+        self.gradient_blocks.clear()
+        self.added_blocks.clear()
+        self._place_values()
+        if self.training:
+            self._place_gradients()
+        self.scratch_blocks = self._place_scratch()
+        self._kept_blocks = self._place_kept()
+
     def _place_values(self) -> None:
         ends: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
         starts: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
@@ -209,20 +228,47 @@ class Program:
         for value, start in starts.items():
             if value not in self._outside:
                 lives = (0, self._last) if self._wide else (start, ends[value])
-                self.value_blocks[value] = Block(self._bytes(value), *lives)
+                self.value_blocks[value] = self._block(self._bytes(value), *lives, value)
 
     def _find_repeated(self) -> None:
         """Values of repeatable operations of which one step keeps its input, for a backward pass that reads it anywhere."""
-        producers = {value: step for step in self._steps for value in step.outputs if step.repeatable}
+        producers = {value: i for i, step in enumerate(self._steps) for value in step.outputs if step.repeatable}
         keepers: dict[Tensor, list[int]] = {}
         for back in self._backward_steps:
             for value in {v.storage for v in back.operation.inputs if back.operation.keeps_inputs}:
                 keepers.setdefault(value, []).append(back.index)
         for value in producers.keys() & keepers.keys() - {v.storage for v in self.graph.outputs}:
             index, *others = keepers[value]
-            if not others and self._goes_back(producers[value]) and self._steps[index].reads_where_told():
+            goes_back = self._goes_back(self._steps[producers[value]])
+            if not others and goes_back and self._steps[index].reads_where_told():
                 now = self._last - index
                 self._repeated[index, value] = Block(self._bytes(value), now, now), producers[value]
+
+    def _find_waiting(self) -> dict[Key, Waiting]:
+        """What waits for the backward pass in bfloat16."""
+        repeated = {read: number for read, (_, number) in self._repeated.items()}
+
+        def size(key: Key) -> int:
+            return self._bytes(key) if isinstance(key, Tensor) else 4 * self._steps[key].kept_size(self.sizes)
+
+        uses = waiting.find_uses(self._steps, self._goes_back, repeated, size)
+        never = {value.storage for value in [*self.graph.inputs, *self.graph.outputs]}
+        return waiting.halved(uses, size, never | self._outside.keys(), self._last)
+
+    def _block(self, size: int, start: int, end: int, key: Key) -> Block:
+        """Memory from ``start`` to ``end``, unless what is in it waits elsewhere for some of that time."""
+        one = self._waiting.get(key)
+        if one is None:
+            return Block(size, start, end)
+        return Block(size, start, one.last + 0.5, again=one.again)
+
+    def _whole(self, key: Key) -> Array:
+        """What waits, as float32."""
+        block = self.value_blocks[key] if isinstance(key, Tensor) else self._kept_blocks[key]
+        return self._piece(block, FLOAT32)
+
+    def _half(self, key: Key) -> Array:
+        return self._piece(self._waiting[key].half, waiting.STORED)
 
     def _goes_back(self, step: Operation) -> bool:
         return any(value in self._wanted for value in step.outputs)
@@ -264,7 +310,7 @@ class Program:
         """The memory in which operations keep results for their backward steps, by operation."""
         size = self._number.itemsize
         return {
-            i: Block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i)
+            i: self._block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i, i)
             for i, step in enumerate(self._steps)
             if self.training or step.trains
         }
@@ -294,11 +340,16 @@ class Program:
             return value.array.nbytes
         return math.prod(self._concrete(value)) * self._stored(value).itemsize
 
-    def _allocate(self, arena: Arena) -> int:
+    def _blocks(self) -> list[Block]:
+        """All pieces of memory, each once."""
         blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
+        blocks += [one.half for one in self._waiting.values()]
         blocks += [block for block in (*self.scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
-        size = plan(list({id(block): block for block in blocks}.values()))
+        return list({id(block): block for block in blocks}.values())
+
+    def _allocate(self, arena: Arena) -> int:
+        size = plan(self._blocks())
         self._memory = arena.take(size)
         return size
 
@@ -377,11 +428,13 @@ class Program:
         dy = [self._gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
         x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
         operation.scratch = self._piece(self.scratch_blocks[self._last - step.index], self._number)
-        repeated: list[Call] = []
+        read = [key for key, one in self._waiting.items() if step.index in one.back]
+        repeated = [copying(self._whole(key), self._half(key)) for key in read]
         for number, value in enumerate(operation.inputs):
             if (step.index, value.storage) in self._repeated:
-                block, producer = self._repeated[step.index, value.storage]
+                block, producing = self._repeated[step.index, value.storage]
                 x[number], again = self._view(block, value), self._view(block, value.storage)
+                producer = self._steps[producing]
                 repeated += listed(producer.repeat(self.arrays(producer.inputs), again))
         own = listed(operation.backward_all(x, y, dy, places[:count], places[count:]))
         calls = [*repeated, *own, *(addition for _, addition in sums)]

@@ -22,8 +22,8 @@ class Buffer:
     dtype: np.dtype[Any]
     count: int
     contents: Array | None = None  # of weights
-    start: int = 0  # the steps between which it holds something
-    end: int = 1 << 30
+    start: float = 0  # the steps between which it holds something
+    end: float = 1 << 30
     offset: int = 0  # in bytes, in the memory of its group
     constant: bool = False  # an argument that is only read
     path: str = ""  # of a parameter or a buffer of the network
