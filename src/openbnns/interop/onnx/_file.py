@@ -14,6 +14,7 @@ import numpy as np
 
 from ...graph.tensor import Array
 from ...nn.files.untrusted import open_regular
+from ._classical import in_own_operators
 from ._metadata import bounds_of
 from .errors import OnnxError, require_onnx
 
@@ -152,24 +153,28 @@ def read(path: str | os.PathLike[str]) -> Model:
         if not composed:
             break
         proto = _inlined(proto, composed, place)
+    in_own_operators(onnx, proto, opset, place)
     return _model(proto, place, opset)
 
 
 def _opset(proto: Any, place: Path) -> int:
-    versions = [entry.version for entry in proto.opset_import if entry.domain in _DOMAINS]
+    versions = {entry.version for entry in proto.opset_import if entry.domain in _DOMAINS}  # skl2onnx may repeat one
+    if not versions and _all_names(proto.graph) <= {""}:
+        return NEWEST  # nothing but operators of other domains, as XGBoost's models have
     if len(versions) != 1:
         raise OnnxError(f"{place}: names {len(versions)} versions of ONNX's operators, where there must be one.")
-    if versions[0] < OLDEST:
+    (version,) = versions
+    if version < OLDEST:
         raise OnnxError(
-            f"{place}: uses version {versions[0]} of ONNX's operators; versions from {OLDEST} on are read. Convert it: "
+            f"{place}: uses version {version} of ONNX's operators; versions from {OLDEST} on are read. Convert it: "
             f"onnx.version_converter.convert_version(model, {OLDEST})."
         )
-    if versions[0] > NEWEST:
+    if version > NEWEST:
         raise OnnxError(
-            f"{place}: uses version {versions[0]} of ONNX's operators, but this version of OpenBNNS knows those up to "
+            f"{place}: uses version {version} of ONNX's operators, but this version of OpenBNNS knows those up to "
             f"{NEWEST}. Export the model for opset {NEWEST} or older."
         )
-    return int(versions[0])
+    return int(version)
 
 
 def _all_names(graph: Any) -> set[str]:

@@ -1,0 +1,419 @@
+"""Operators of ai.onnx.ml, which scikit-learn and libraries of trees are written with, as ONNX's own.
+
+What a linear model multiplies with, and what the leaves of trees say, become weights, which are trained. Samples go down all
+trees at once: every step looks up which feature a node asks for, and the number that it is compared with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...nn.files import memory_limit
+from .errors import OnnxError, Unsupported
+
+DOMAIN = "ai.onnx.ml"
+
+
+class _NoForm(ValueError):
+    """A node as it is used has no form in ONNX's own operators."""
+
+
+def in_own_operators(onnx: Any, proto: Any, opset: int, place: Any) -> None:
+    """Put nodes of ONNX's own operators in place of those of ai.onnx.ml that have such a form."""
+    graph = proto.graph
+    if not any(node.domain == DOMAIN for node in graph.node):
+        return
+    writer = _Writer(onnx, graph, opset)
+    for node in list(graph.node):
+        if node.domain != DOMAIN or node.op_type not in _FORMS:
+            writer.nodes.append(node)
+            continue
+        writer.enter(node)
+        try:
+            with np.errstate(all="ignore"):
+                _FORMS[node.op_type](writer)
+        except _NoForm as error:
+            raise Unsupported(f"from_onnx: {place}: {node.op_type} {node.name!r}: {str(error).rstrip('.')}.") from None
+        except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+            raise OnnxError(f"{place}: {node.op_type} {node.name!r} makes no sense ({error}).") from None
+    del graph.node[:]
+    graph.node.extend(writer.nodes)
+    for value in graph.output if writer.has_words else ():
+        if value.type.tensor_type.elem_type == writer.types.STRING:
+            value.type.tensor_type.elem_type = writer.types.INT64
+
+
+class _Writer:
+    """Nodes and weights that stand for a node of ai.onnx.ml."""
+
+    def __init__(self, onnx: Any, graph: Any, opset: int) -> None:
+        self.nodes: list[Any] = []
+        self.graph, self.opset, self.types = graph, opset, onnx.TensorProto
+        self._onnx = onnx
+        self._taken = {name for node in graph.node for name in (*node.input, *node.output)}
+        self._taken |= {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
+        self._attributes: dict[str, Any] = {}
+        self.has_words = False  # for classes, which become whole numbers
+
+    def enter(self, node: Any) -> None:
+        self.inputs, self.outputs = list(node.input), list(node.output)
+        self._stem = node.name or node.op_type
+        self._attributes = {entry.name: self._onnx.helper.get_attribute_value(entry) for entry in node.attribute}
+
+    # Attributes.
+
+    def text(self, name: str, default: str) -> str:
+        raw = self._attributes.get(name, default)
+        return raw.decode() if isinstance(raw, bytes) else str(raw)
+
+    def number(self, name: str, default: float) -> float:
+        return float(self._attributes.get(name, default))
+
+    def numbers(self, name: str) -> Any:
+        """A list of numbers, which newer files have as a tensor of float64."""
+        tensor = self._attributes.get(f"{name}_as_tensor")
+        listed = self._attributes.get(name, ()) if tensor is None else self._onnx.numpy_helper.to_array(tensor)
+        return np.asarray(listed, np.float32).ravel()
+
+    def integers(self, name: str) -> Any:
+        return np.asarray(self._attributes.get(name, ()), np.int64).ravel()
+
+    def texts(self, name: str) -> list[str]:
+        return [text.decode() for text in self._attributes.get(name, ())]
+
+    # Nodes.
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+    def node(self, op: str, *inputs: str, to: str = "", to_type: int | None = None, **attributes: Any) -> str:
+        """A node with one output, which gets the name ``to``; ``to_type`` is the attribute ``to`` of Cast."""
+        name = self._fresh(f"{self._stem}/{op}")
+        output = to or self._fresh(f"{name}:out")
+        attributes |= {} if to_type is None else {"to": to_type}
+        self.nodes.append(self._onnx.helper.make_node(op, inputs, [output], name=name, **attributes))
+        return output
+
+    def constant(self, array: Any) -> str:
+        return self.node("Constant", value=self._onnx.numpy_helper.from_array(np.asarray(array)))
+
+    def weight(self, name: str, array: Any) -> str:
+        """An array that is trained."""
+        chosen = self._fresh(f"{self._stem}.{name}")
+        self.graph.initializer.append(self._onnx.numpy_helper.from_array(np.asarray(array, np.float32), chosen))
+        return chosen
+
+    def features(self) -> str:
+        """The first input as numbers; it may have any type."""
+        return self.node("Cast", self.inputs[0], to_type=self.types.FLOAT)
+
+    def reduced(self, op: str, x: str, axis: int, keepdims: int) -> str:
+        if self.opset >= (13 if op == "ReduceSum" else 18):
+            return self.node(op, x, self.constant(np.array([axis])), keepdims=keepdims)
+        return self.node(op, x, axes=[axis], keepdims=keepdims)
+
+    def equal(self, x: str, others: Any) -> str:
+        """Masks on a new last axis: which of several numbers each element is."""
+        if self.opset < 13:
+            wide = self.node("Unsqueeze", x, axes=[-1])
+        else:
+            wide = self.node("Unsqueeze", x, self.constant(np.array([-1])))
+        return self.node("Equal", wide, self.constant(others))
+
+    def finished(self, scores: str, to: str) -> None:
+        """Scores as the node gives them: probabilities, or as they are."""
+        ops = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
+        wanted = self.text("post_transform", "NONE")
+        if wanted not in ops:
+            raise _NoForm(f"post_transform={wanted} has no counterpart here, only {', '.join(ops)}")
+        self.node(ops[wanted], scores, to=to, **({"axis": 1} if wanted == "SOFTMAX" else {}))
+
+    def labels(self) -> Any:
+        """The numbers of the classes of a classifier; of words, their places."""
+        words = np.arange(len(self.texts("classlabels_strings")))
+        self.has_words |= bool(words.size)
+        numbers = next(filter(len, map(self.integers, ("classlabels_int64s", "classlabels_ints"))), words)
+        if not len(numbers):
+            raise ValueError("it has no classes")
+        return numbers
+
+    def give_label(self, best: str, labels: Any) -> None:
+        if self.outputs[0]:
+            self.node("Gather", self.constant(labels), best, to=self.outputs[0])
+
+    @property
+    def scores(self) -> str:
+        """The name of the second output of a classifier."""
+        return self.outputs[1] if len(self.outputs) > 1 else ""
+
+    def give_two_classes(self, score: str, labels: Any, as_probability: bool) -> None:
+        """Label and scores of two classes that one score (N, 1) tells apart: a probability, or a number around 0."""
+        edge = self.constant(np.float32(0.5 if as_probability else 0))
+        above = self.node("Cast", self.node("Greater", score, edge), to_type=self.types.INT64)
+        self.give_label(self.node("Reshape", above, self.constant(np.array([-1]))), labels)
+        if not self.scores:
+            return
+        if as_probability and self.text("post_transform", "NONE") != "LOGISTIC":
+            other = self.node("Sub", self.constant(np.float32(1)), score)
+            self.node("Concat", other, score, axis=1, to=self.scores)
+        else:
+            self.finished(self.node("Concat", self.node("Neg", score), score, axis=1), self.scores)
+
+    def give_classes(self, scores: str, labels: Any) -> None:
+        """Label and scores of a score for each class (N, classes)."""
+        self.give_label(self.node("ArgMax", scores, axis=1, keepdims=0), labels)
+        if self.scores:
+            self.finished(scores, self.scores)
+
+
+# Features.
+
+
+def _scaler(writer: _Writer) -> None:
+    x, offset, scale = writer.features(), writer.numbers("offset"), writer.numbers("scale")
+    centred = writer.node("Sub", x, writer.constant(offset)) if offset.size else x
+    writer.node("Mul", centred, writer.constant(scale if scale.size else np.float32(1)), to=writer.outputs[0])
+
+
+def _normalizer(writer: _Writer) -> None:
+    x, norm = writer.features(), writer.text("norm", "MAX")
+    length = writer.reduced({"MAX": "ReduceMax", "L1": "ReduceL1", "L2": "ReduceL2"}[norm], x, -1, 1)
+    one = writer.constant(np.float32(1))
+    nothing = writer.node("Equal", length, writer.constant(np.float32(0)))
+    writer.node("Div", x, writer.node("Where", nothing, one, length), to=writer.outputs[0])
+
+
+def _binarizer(writer: _Writer) -> None:
+    above = writer.node("Greater", writer.features(), writer.constant(np.float32(writer.number("threshold", 0))))
+    writer.node("Cast", above, to_type=writer.types.FLOAT, to=writer.outputs[0])
+
+
+def _imputer(writer: _Writer) -> None:
+    values, x = writer.numbers("imputed_value_floats"), writer.inputs[0]
+    missing = writer.number("replaced_value_float", 0)
+    if not values.size:
+        values, missing = writer.integers("imputed_value_int64s"), int(writer.number("replaced_value_int64", 0))
+    known = writer.constant(np.asarray(missing, values.dtype))
+    places = writer.node("IsNaN", x) if math.isnan(missing) else writer.node("Equal", x, known)
+    writer.node("Where", places, writer.constant(values), x, to=writer.outputs[0])
+
+
+def _one_hot(writer: _Writer) -> None:
+    categories = writer.integers("cats_int64s")
+    if not categories.size:
+        raise _NoForm("it encodes words, which networks do not take")
+    same = writer.equal(writer.node("Cast", writer.inputs[0], to_type=writer.types.INT64), categories)
+    writer.node("Cast", same, to_type=writer.types.FLOAT, to=writer.outputs[0])
+
+
+def _encoder(writer: _Writer) -> None:
+    whole, numbers = writer.integers("keys_int64s"), writer.numbers("keys_floats")
+    others, floats = writer.integers("values_int64s"), writer.numbers("values_floats")
+    keys, values = (whole if whole.size else numbers), (others if others.size else floats)
+    if not keys.size or keys.size != values.size:
+        raise _NoForm("it encodes words, which networks do not take, or has not one value for each key")
+    default = writer.number("default_float", -0.0) if floats.size else writer.number("default_int64", -1)
+    same = writer.node("Cast", writer.equal(writer.inputs[0], keys), to_type=writer.types.FLOAT)
+    place = writer.node("ArgMax", same, axis=-1, keepdims=0)
+    known = writer.node("Cast", writer.reduced("ReduceMax", same, -1, 0), to_type=writer.types.BOOL)
+    chosen = writer.node("Gather", writer.constant(values), place)
+    writer.node("Where", known, chosen, writer.constant(np.asarray(default, values.dtype)), to=writer.outputs[0])
+
+
+def _joined(writer: _Writer) -> None:
+    numbers = [writer.node("Cast", name, to_type=writer.types.FLOAT) for name in writer.inputs]
+    writer.node("Concat", *numbers, axis=-1, to=writer.outputs[0])
+
+
+def _extracted(writer: _Writer) -> None:
+    x, places = writer.inputs
+    flat = writer.node("Reshape", places, writer.constant(np.array([-1])))
+    tensor = next((tensor for tensor in writer.graph.initializer if tensor.name == x), None)
+    if tensor is not None and tensor.data_type == writer.types.STRING:
+        x, writer.has_words = writer.constant(np.arange(len(tensor.string_data))[None]), True
+        writer.graph.initializer.remove(tensor)
+    elif tensor is not None and len(tensor.dims) == 1:
+        x = writer.node("Reshape", x, writer.constant(np.array([1, -1])))
+    writer.node("Gather", x, flat, axis=-1, to=writer.outputs[0])
+
+
+def _table(writer: _Writer) -> None:
+    """Dictionaries with a probability for each class, as one array with a column for each."""
+    writer.node("Identity", writer.inputs[0], to=writer.outputs[0])
+    for value in writer.graph.output:
+        if value.name == writer.outputs[0]:
+            value.type.Clear()
+            value.type.tensor_type.elem_type = writer.types.FLOAT
+
+
+# Linear models.
+
+
+def _products(writer: _Writer, rows: int) -> str:
+    """Features times coefficients, with intercepts."""
+    coefficients, intercepts = writer.numbers("coefficients"), writer.numbers("intercepts")
+    weights = writer.weight("coefficients", coefficients.reshape(rows, -1).T)
+    y = writer.node("MatMul", writer.features(), weights)
+    return writer.node("Add", y, writer.weight("intercepts", intercepts)) if intercepts.size else y
+
+
+def _linear_regressor(writer: _Writer) -> None:
+    writer.finished(_products(writer, int(writer.number("targets", 1))), writer.outputs[0])
+
+
+def _linear_classifier(writer: _Writer) -> None:
+    labels = writer.labels()
+    rows = writer.numbers("intercepts").size or len(labels)
+    scores = _products(writer, rows)
+    if rows == 1 and len(labels) == 2:
+        raise _NoForm("one row of coefficients for two classes has no counterpart here, only one for each class")
+    writer.give_classes(scores, labels)
+
+
+# Trees.
+
+_BRANCHES = {
+    "BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterOrEqual", "BRANCH_GT": "Greater",
+    "BRANCH_EQ": "Equal", "BRANCH_NEQ": "",
+}  # fmt: skip
+
+
+class _Trees:
+    """Nodes of all trees by one number; leaves lead to themselves."""
+
+    def __init__(self, writer: _Writer) -> None:
+        names = [
+            *zip(writer.integers("nodes_treeids").tolist(), writer.integers("nodes_nodeids").tolist(), strict=True)
+        ]
+        self.numbers = {name: number for number, name in enumerate(names)}
+        count = len(names)
+        if not count or len(self.numbers) != count:
+            raise ValueError("it has no nodes, or several of one number")
+        self.modes = writer.texts("nodes_modes")
+        self.features, self.values = writer.integers("nodes_featureids"), writer.numbers("nodes_values")
+        tracks = writer.integers("nodes_missing_value_tracks_true")
+        self.tracks = tracks != 0 if tracks.size else np.zeros(count, np.bool_)
+        trees = [tree for tree, _ in names]
+        own = np.arange(count)
+        is_leaf = np.array([mode == "LEAF" for mode in self.modes])
+        self.children = []
+        for name in ("nodes_truenodeids", "nodes_falsenodeids"):
+            wanted = writer.integers(name).tolist()
+            led = [self.numbers.get(key, -1) for key in zip(trees, wanted, strict=True)]
+            self.children.append(np.where(is_leaf, own, led))
+        if {len(self.modes), self.features.size, self.values.size, self.tracks.size} != {count} or any(
+            (way < 0).any() for way in self.children
+        ):
+            raise ValueError("its nodes lead to others that are not there, or its lists have several lengths")
+        if unknown := {*self.modes} - {*_BRANCHES, "LEAF"}:
+            raise _NoForm(f"nodes of kind {min(unknown)} have no counterpart here")
+        self.features[is_leaf], self.values[is_leaf] = 0, 0
+        self.roots = np.array(sorted({tree: self.numbers[tree, node] for tree, node in reversed(names)}.values()))
+        self.depth = self._depth(is_leaf)
+
+    def _depth(self, is_leaf: Any) -> int:
+        """The most decisions on the way to a leaf; every node has one way to it, so that all ways end."""
+        level, depth, seen = self.roots, 0, Counter(self.roots.tolist())
+        while True:
+            inner = level[~is_leaf[level]]
+            if not inner.size:
+                return depth
+            level = np.concatenate([way[inner] for way in self.children])
+            seen.update(level.tolist())
+            depth += 1
+            if max(seen.values()) > 1:
+                raise ValueError("it is not made of trees: several ways lead to one node")
+
+    def leaves(self, writer: _Writer) -> str:
+        """The numbers of the leaves where samples (N, features) end, (N, trees)."""
+        x, place = writer.features(), ""
+        for _ in range(max(1, self.depth)):
+            place = self._step(writer, x, place)
+        return place
+
+    def _step(self, writer: _Writer, x: str, place: str) -> str:
+        """The nodes behind those of ``place``; behind the roots if that is not given."""
+
+        def at(table: Any) -> str:
+            chosen = writer.constant(table if place else table[self.roots])
+            return writer.node("Gather", chosen, place) if place else chosen
+
+        op, axis = ("GatherElements", 1) if place else ("Gather", 1)
+        asked, values = writer.node(op, x, at(self.features), axis=axis), at(self.values)
+        modes = sorted({*self.modes} - {"LEAF"})
+        conditions = []
+        for mode in modes or ["BRANCH_LEQ"]:
+            name = _BRANCHES[mode] or "Equal"
+            holds = writer.node(name, asked, values)
+            holds = holds if _BRANCHES[mode] else writer.node("Not", holds)
+            if len(modes) > 1:
+                holds = writer.node("And", holds, at(np.array([own == mode for own in self.modes])))
+            conditions.append(holds)
+        while len(conditions) > 1:
+            conditions.append(writer.node("Or", conditions.pop(), conditions.pop()))
+        if self.tracks.any():
+            missing = writer.node("And", writer.node("IsNaN", asked), at(self.tracks))
+            conditions = [writer.node("Or", conditions[0], missing)]
+        return writer.node("Where", conditions[0], *(at(way) for way in self.children))
+
+
+def _sums(writer: _Writer, what: str, columns: int, only: Sequence[int] = ()) -> str:
+    """Sums, or means and so on, of the leaves in all trees, (N, columns); ``only`` are the columns that are kept."""
+    trees = _Trees(writer)
+    shape = (len(trees.numbers), columns)
+    memory_limit.check(4 * shape[0] * shape[1], "the leaves of all trees", _NoForm)
+    kind = writer.text("aggregate_function", "SUM")
+    op, silent = {
+        "SUM": ("ReduceSum", 0), "AVERAGE": ("ReduceMean", 0), "MIN": ("ReduceMin", np.inf), "MAX": ("ReduceMax", -np.inf),
+    }[kind]  # fmt: skip
+    said, is_said = np.zeros(shape, np.float32), np.zeros(shape, np.bool_)
+    keys = zip(writer.integers(f"{what}_treeids").tolist(), writer.integers(f"{what}_nodeids").tolist(), strict=True)
+    places = np.array([trees.numbers[key] for key in keys], np.int64), writer.integers(f"{what}_ids")
+    if places[1].size and places[1].min() < 0:
+        raise IndexError(f"{what}_ids has negative numbers")
+    np.add.at(said, places, writer.numbers(f"{what}_weights"))
+    is_said[places] = True
+    said = np.where(is_said, said, np.float32(silent))[:, list(only) or slice(None)]
+    leaves = writer.node("Gather", writer.weight("leaves", said), trees.leaves(writer))
+    total = writer.reduced(op, leaves, 1, 0)
+    if np.isinf(said).any():  # no tree says anything
+        nothing = writer.node("Equal", total, writer.constant(np.float32(silent)))
+        total = writer.node("Where", nothing, writer.constant(np.float32(0)), total)
+    base = writer.numbers("base_values")
+    return writer.node("Add", total, writer.weight("base_values", base)) if base.size else total
+
+
+def _tree_regressor(writer: _Writer) -> None:
+    writer.finished(_sums(writer, "target", int(writer.number("n_targets", 1))), writer.outputs[0])
+
+
+def _tree_classifier(writer: _Writer) -> None:
+    labels, ids = writer.labels(), writer.integers("class_ids")
+    if len(labels) != 2 or len({*ids.tolist()}) != 1:
+        writer.give_classes(_sums(writer, "class", len(labels)), labels)
+        return
+    if writer.numbers("base_values").size > 1:
+        raise _NoForm("two base values for one score of two classes have no counterpart here")
+    positive = bool((writer.numbers("class_weights") >= 0).all())
+    writer.give_two_classes(_sums(writer, "class", 2, only=[int(ids[0])]), labels, positive)
+
+
+_FORMS: dict[str, Callable[[_Writer], None]] = {
+    "ArrayFeatureExtractor": _extracted, "Binarizer": _binarizer, "FeatureVectorizer": _joined, "Imputer": _imputer,
+    "LabelEncoder": _encoder, "LinearClassifier": _linear_classifier, "LinearRegressor": _linear_regressor,
+    "Normalizer": _normalizer, "OneHotEncoder": _one_hot, "Scaler": _scaler, "TreeEnsembleClassifier": _tree_classifier,
+    "TreeEnsembleRegressor": _tree_regressor, "ZipMap": _table,
+}  # fmt: skip
+
+CLASSICAL = tuple(f"{DOMAIN}.{name}" for name in _FORMS)
+"""The operators that can be read."""
