@@ -42,7 +42,7 @@ def from_torch(module: Any, example: Any) -> Network:
     needs PyTorch no more, and ``module.load_state_dict(net.to_torch_state_dict())`` brings its weights back.
 
     >>> from openbnns import nn
-    >>> "nn.Conv2d" in nn.pytorch.supported()["modules"], "F.rrelu" in str(nn.pytorch.supported())
+    >>> "nn.Conv2d" in nn.pytorch.supported()["modules"], "F.ctc_loss" in str(nn.pytorch.supported())
     (True, False)
     """
     torch = require_torch("nn.from_torch")
