@@ -1,4 +1,4 @@
-"""What waits for the backward pass in bfloat16, against programs that keep it in float32."""
+"""Values that wait for the backward pass in bfloat16, against programs that keep them in float32."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class Program:
                 self._repeated[index, value] = Block(self._bytes(value), now, now), producers[value]
 
     def _find_waiting(self) -> dict[Key, Waiting]:
-        """What waits for the backward pass in bfloat16."""
+        """Find the values that wait for the backward pass in bfloat16."""
         repeated = {read: number for read, (_, number) in self._repeated.items()}
 
         def size(key: Key) -> int:
@@ -263,7 +263,7 @@ class Program:
         return Block(size, start, one.last + 0.5, again=one.again)
 
     def _whole(self, key: Key) -> Array:
-        """What waits, as float32."""
+        """A value that waits, as float32."""
         block = self.value_blocks[key] if isinstance(key, Tensor) else self._kept_blocks[key]
         return self._piece(block, FLOAT32)
 

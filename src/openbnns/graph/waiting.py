@@ -57,24 +57,24 @@ def find_uses(
 
     ``repeated`` has the steps that compute values again for others: from what they keep themselves, or else from their inputs.
     """
-    found: dict[Key, Uses] = {}
+    uses: dict[Key, Uses] = {}
     for i, step in enumerate(steps):
         back = {i} if goes_back(step) else set()
-        found[i] = Uses(i, set(back))
+        uses[i] = Uses(i, set(back))
         for value in step.outputs:
-            found[value] = Uses(i, set(back) if step.keeps_output else set())
-        for value in {v.storage for v in step.inputs} & found.keys():
-            found[value].last = i
+            uses[value] = Uses(i, set(back) if step.keeps_output else set())
+        for value in {v.storage for v in step.inputs} & uses.keys():
+            uses[value].last = i
             if step.keeps_inputs and (i, value) not in repeated:
-                found[value].back |= back
+                uses[value].back |= back
     for (i, _), number in repeated.items():
         if bytes_of(number):
-            found[number].back.add(i)
+            uses[number].back.add(i)
             continue
-        for value in {v.storage for v in steps[number].inputs} & found.keys():
-            if number in found[value].back:
-                found[value].back.add(i)
-    return found
+        for value in {v.storage for v in steps[number].inputs} & uses.keys():
+            if number in uses[value].back:
+                uses[value].back.add(i)
+    return uses
 
 
 def halved(

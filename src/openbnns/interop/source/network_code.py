@@ -45,9 +45,8 @@ def network_source(
     """The network for batches of this size; with a loss and an optimizer also a training step."""
     with keeping_descriptions():
         graph, _ = separate_graph(network, input_shapes(network, batch), training=loss is not None)
-        graph.arithmetic = graph.arithmetic._replace(
-            precision=engines.FLOAT32
-        )  # BNNS has no other way to multiply these
+        # BNNS has no other way to multiply these.
+        graph.arithmetic = engines.Arithmetic(graph.arithmetic.accuracy, engines.FLOAT32)
         for operation in graph.operations:
             if operation.repeatable or getattr(operation, "normalization", None) is not None:
                 # BNNS keeps what it needs inside its filters, but for the output, which is passed to the backward call.
