@@ -97,10 +97,13 @@ class ProgramStage:
     def predict(self, data: Mapping[str, Any], state: coreml.State | None) -> dict[str, Any]:
         executable = self.executable
         signature = signature_of(data)
-        inputs = data if signature in self._passed else self._checked(data, signature)
-        if executable.states and state is None:
-            raise ValueError(f"{self._who}: the model has states. Pass state=model.make_state().")
-        outputs = executable.run(inputs, state)
+        passed = signature in self._passed
+        outputs = executable.repeated(signature, data) if passed else None
+        if outputs is None:
+            inputs = data if passed else self._checked(data, signature)
+            if executable.states and state is None:
+                raise ValueError(f"{self._who}: the model has states. Pass state=model.make_state().")
+            outputs = executable.run(inputs, state)
         wide = self.precision == "float32"
         return {
             name: _output(name, value, self._outputs.get(name), self._who, wide=wide) for name, value in outputs.items()

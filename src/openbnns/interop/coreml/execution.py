@@ -132,7 +132,7 @@ class Executable:
         self.outputs = [Argument(p.name, p.type) for p in function.output_types()]
         self._who = f"function {function.name!r}"
         self._converted: dict[str, Array] = {}  # outputs that are lent, of types that nothing computes
-        self._settled: set[Signature] = set()  # those of inputs that one part takes as they are
+        self._settled: dict[Signature, _Part] = {}  # parts that take inputs as they are, and compute all outputs
         self.body = _Steps(function.block, Scope.of(function), self)
 
     def new_state(self) -> State:
@@ -146,9 +146,9 @@ class Executable:
         run; a program that is recorded as a whole then allocates no memory for tensors.
         """
         signature = signature_of(inputs)
-        if signature in self._settled and (part := self._only_part) is not None:
-            computed = part.computed([inputs[port.name] for port in part.ports], lent)
-            return {p.name: self._given_out(computed[p.name], p, lent, owned=not lent) for p in self.outputs}
+        repeated = self.repeated(signature, inputs, lent=lent)
+        if repeated is not None:
+            return repeated
         values: dict[str, Any] = self._checked(inputs)
         checked = list(values.values())
         if self.states:
@@ -161,11 +161,22 @@ class Executable:
         lent = lent and self.runs_as_one
         outputs = {port.name: self._given_out(x, port, lent) for port, x in zip(self.outputs, results, strict=True)}
         as_given = all(x.size and any(x is given for given in inputs.values()) for x in checked)
-        if signature is not None and as_given and self._only_part is not None:
+        part = self._only_part
+        if signature is not None and as_given and part is not None:
             if len(self._settled) >= MOST_SIGNATURES:
                 self._settled.clear()
-            self._settled.add(signature)
+            self._settled[signature] = part
         return outputs
+
+    def repeated(
+        self, signature: Signature | None, inputs: Mapping[str, Any], *, lent: bool = False
+    ) -> dict[str, Any] | None:
+        """The outputs for inputs like those of a former run, if one part computed it; None if there was none."""
+        part = None if signature is None else self._settled.get(signature)
+        if part is None:
+            return None
+        computed = part.computed([inputs[port.name] for port in part.ports], lent)
+        return {port.name: self._given_out(computed[port.name], port, lent, owned=not lent) for port in self.outputs}
 
     @property
     def _only_part(self) -> _Part | None:
@@ -361,6 +372,7 @@ class _Steps:
         """Run every operation by itself from now on, which gives the same as recording them, for tests."""
         self._alone = {id(line) for line in self.lines}
         self.plan = self._planned()
+        self.owner._settled.clear()
         for line in self.lines:
             for block in line.blocks:
                 block.run_apart()
