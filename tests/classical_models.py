@@ -135,3 +135,12 @@ def random_models(random: np.random.RandomState) -> Iterator[tuple[str, Any, Any
         model("LabelEncoder", 1, True, keys_int64s=[-2, 0, 3], values_floats=[0.5, 2.0, -1.0], default_float=7.0),
         samples(random, whole=True),
     )
+    for kind in ("LINEAR", "RBF", "POLY", "SIGMOID"):
+        vectors = int(random.randint(1, 6))
+        yield (
+            f"support vectors, {kind}",
+            model(
+                "SVMRegressor", coefficients=numbers(vectors).tolist(), kernel_params=[0.3, 0.5, 3.0], kernel_type=kind,
+                n_supports=vectors, rho=[0.25], support_vectors=numbers(vectors * FEATURES).tolist(), one_class=int(whole),
+            ), samples(random),
+        )  # fmt: skip

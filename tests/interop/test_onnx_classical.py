@@ -86,7 +86,8 @@ def test_leaves_and_coefficients_are_trained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "title", ["linear classifier", "normalizer L1", "normalizer L2", "binarizer", "imputer", "encoder"]
+    "title",
+    ["linear classifier", "normalizer L1", "normalizer L2", "binarizer", "imputer", "encoder", "support vectors, RBF"],
 )
 def test_other_operators_against_the_reference_of_onnx(title: str, tmp_path: Path) -> None:
     for seed in range(5):
@@ -171,8 +172,8 @@ def test_trees_that_make_no_sense(changes: dict[str, Any], message: str, tmp_pat
 
 
 def test_operators_without_a_form_are_named(tmp_path: Path) -> None:
-    with pytest.raises(nn.onnx.Unsupported, match=r"there is no operator ai\.onnx\.ml\.SVMRegressor") as caught:
-        _read(model("SVMRegressor"), tmp_path)
+    with pytest.raises(nn.onnx.Unsupported, match=r"there is no operator ai\.onnx\.ml\.SVMClassifier") as caught:
+        _read(model("SVMClassifier"), tmp_path)
     assert "custom" not in str(caught.value)
     assert "ai.onnx.ml.TreeEnsembleRegressor" in nn.onnx.supported()["models of scikit-learn"]
 

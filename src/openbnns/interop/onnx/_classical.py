@@ -280,6 +280,40 @@ def _linear_classifier(writer: _Writer) -> None:
     writer.give_classes(scores, labels)
 
 
+def _vector_regressor(writer: _Writer) -> None:
+    """Sums over support vectors of what a kernel makes of a sample and a vector."""
+    count, x = int(writer.number("n_supports", 0)), writer.features()
+    coefficients, rho = writer.numbers("coefficients"), writer.numbers("rho")
+    if count:
+        vectors = writer.numbers("support_vectors").reshape(count, -1)
+        x = _kernel(writer, x, writer.weight("support_vectors", vectors.T), (vectors**2).sum(1))
+    products = writer.node("MatMul", x, writer.weight("coefficients", coefficients.reshape(-1, 1)))
+    y = writer.node("Add", products, writer.weight("rho", rho.reshape(1)))
+    if writer.number("one_class", 0):
+        positive = writer.node("Greater", y, writer.constant(np.float32(0)))
+        y = writer.node("Where", positive, *(writer.constant(np.float32(sign)) for sign in (1, -1)))
+    writer.finished(y, writer.outputs[0])
+
+
+def _kernel(writer: _Writer, x: str, vectors: str, squares: Any) -> str:
+    """Similarities of samples (N, features) and vectors (features, vectors)."""
+    kind = writer.text("kernel_type", "LINEAR")
+    gamma, shift, degree = np.resize(writer.numbers("kernel_params"), 3)
+    products = writer.node("MatMul", x, vectors)
+    if kind == "LINEAR":
+        return products
+    if kind == "RBF":
+        own = writer.reduced("ReduceSumSquare", x, 1, 1)
+        others = writer.node("Add", own, writer.constant(squares))
+        apart = writer.node("Sub", others, writer.node("Mul", products, writer.constant(np.float32(2))))
+        return writer.node("Exp", writer.node("Mul", apart, writer.constant(np.float32(-gamma))))
+    if kind not in ("POLY", "SIGMOID"):
+        raise _NoForm(f"kernel_type={kind} has no counterpart here, only LINEAR, RBF, POLY, SIGMOID")
+    scaled = writer.node("Mul", products, writer.constant(np.float32(gamma)))
+    shifted = writer.node("Add", scaled, writer.constant(np.float32(shift)))
+    return writer.node("Tanh", shifted) if kind == "SIGMOID" else writer.node("Pow", shifted, writer.constant(degree))
+
+
 # Trees.
 
 _BRANCHES = {
@@ -409,9 +443,10 @@ def _tree_classifier(writer: _Writer) -> None:
 
 
 _FORMS: dict[str, Callable[[_Writer], None]] = {
-    "ArrayFeatureExtractor": _extracted, "Binarizer": _binarizer, "FeatureVectorizer": _joined, "Imputer": _imputer,
-    "LabelEncoder": _encoder, "LinearClassifier": _linear_classifier, "LinearRegressor": _linear_regressor,
-    "Normalizer": _normalizer, "OneHotEncoder": _one_hot, "Scaler": _scaler, "TreeEnsembleClassifier": _tree_classifier,
+    "ArrayFeatureExtractor": _extracted, "Binarizer": _binarizer, "FeatureVectorizer": _joined,
+    "Imputer": _imputer, "LabelEncoder": _encoder, "LinearClassifier": _linear_classifier,
+    "LinearRegressor": _linear_regressor, "Normalizer": _normalizer, "OneHotEncoder": _one_hot,
+    "SVMRegressor": _vector_regressor, "Scaler": _scaler, "TreeEnsembleClassifier": _tree_classifier,
     "TreeEnsembleRegressor": _tree_regressor, "ZipMap": _table,
 }  # fmt: skip
 
