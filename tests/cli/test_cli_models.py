@@ -688,5 +688,9 @@ def test_import_takes_ml_programs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run("import", path, "-o", tmp_path / "sum.safetensors") == 0
     assert "2 numbers to train" in capsys.readouterr().out
     assert nn.load_model(tmp_path / "sum.safetensors")(np.float32([[1, 1], [0, 2]])).tolist() == [[7.0], [8.0]]
+    written = (tmp_path / "sum.safetensors").read_bytes()
+    assert run("import", path) == 2
+    assert "sum.safetensors is already there" in capsys.readouterr().err
+    assert (tmp_path / "sum.safetensors").read_bytes() == written
     assert run("import", path, "--size", "T=3") == 2
     assert "--size and --shape are for ONNX models" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
         type=Path,
         default=None,
         metavar="FILE",
-        help="where to (default: beside the model, .safetensors)",
+        help="where to, over what is there (default: beside the model, .safetensors, if that is new)",
     )
     parser.add_argument(
         "--network", type=Path, default=None, metavar="MODEL",
@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> int:
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
     network, card, titles, rows = _opened(options)
+    if options.output is None and path.exists():
+        raise ValueError(f"{path} is already there, and may have been trained. To write over it, name it: -o {path}.")
     try:
         network.save_model(path, card=card)
     except TypeError as error:
