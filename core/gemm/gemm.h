@@ -39,7 +39,7 @@ struct MatrixProduct {
   // What A, B and C are stored as; the addresses are those of such elements, and leading dimensions count them. Sums
   // are floats, or exact if A and B are bytes (see stored_product.h).
   Element a_element = {}, b_element = {}, c_element = {};
-  float alpha = 1;  // of products with such operands only: a factor on the sums; excludes the biases
+  float alpha = 1;                  // of products with such operands only: a factor on the sums; excludes the biases
   const float* b_scales = nullptr;  // [n], of the columns of B beside its scale, for exact sums; null: 1
 
   // With kBFloat16Pairs, operands of float32 are rounded where they are packed; products that do not pack keep them.

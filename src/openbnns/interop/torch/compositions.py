@@ -140,7 +140,7 @@ def vecdot(torch: Any, x: Any, y: Any, *, dim: int = -1) -> Any:
 
 @composition(PRODUCTS, "linalg.matrix_norm")
 def matrix_norm(torch: Any, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
-    if ord != "fro":  # codespell:ignore fro
+    if ord != "fro":
         raise Misfit(f"ord={ord!r} has no counterpart here, only that of Frobenius")
     return torch.linalg.vector_norm(A, 2, dim, keepdim)
 
