@@ -79,7 +79,7 @@ bool program_of(const char* prefix, char (&found)[kPath]) {
 bool find_executable(Environment& e, char* reason, size_t size) {
   if (const char* given = getenv("OPENBNNS_PYTHON"); given && *given) {
     if (join(e.executable, "%s", given) && is_program(given)) return true;
-    snprintf(reason, size, "OPENBNNS_PYTHON is %s, which is no program. Set it to a Python interpreter.", given);
+    snprintf(reason, size, "OPENBNNS_PYTHON is %s, which cannot be run. Set it to a Python interpreter.", given);
     return false;
   }
   if (*e.site) {
