@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +79,41 @@ def test_names_say_what_they_hold() -> None:
     for path in FILES:
         vague = [place for place in names(path.read_text(encoding="utf-8")) if VAGUE.fullmatch(place[1])]
         assert not vague, f"{path.relative_to(REPOSITORY)}: {vague}: name the thing, or `actual` beside `expected`"
+
+
+SOURCE_FILE = re.compile(r"(?<![-./\w])[a-z_][\w/]*\.(?:py|cpp)\b(?!\()")
+"""The name of a file of source code, with folders before it or without."""
+
+
+def comments(text: str, suffix: str) -> Iterator[tuple[int, str]]:
+    """Comments of Python and C++, and docstrings of Python without their examples, with their lines."""
+    if suffix != ".py":
+        for number, line in enumerate(text.splitlines(), 1):
+            yield number, line.partition("//")[2]
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for number, docstring in docstrings(text):
+        yield number, re.sub(r"^ *(?:>>>|\.\.\.) .*", "", docstring, flags=re.MULTILINE)
+
+
+def test_files_that_comments_name_exist() -> None:
+    core = REPOSITORY / "core"
+    folders = (PACKAGE, core, *(REPOSITORY / name for name in ("benchmarks", "docs", "examples", "tests", "tools")))
+    existing = [
+        file.relative_to(REPOSITORY).as_posix().split("/") for folder in folders for file in folder.rglob("*.*")
+    ]
+    names = {"/".join(parts[k:]) for parts in existing for k in range(len(parts))}
+    stale = [
+        f"{path.relative_to(REPOSITORY)}, line {line}: {name}"
+        for path in [*FILES, *core.rglob("*.cpp"), *core.rglob("*.h")]
+        if SOURCE_FILE.search(text := path.read_text(encoding="utf-8"))
+        for line, comment in comments(text, path.suffix)
+        for name in SOURCE_FILE.findall(comment)
+        if name not in names
+    ]
+    assert not stale, "these comments name files that do not exist"
 
 
 def test_words_have_one_meaning() -> None:

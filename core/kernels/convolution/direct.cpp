@@ -2,7 +2,7 @@
 //
 //   out(k, i) = bias(k) + sum over input channels c and taps t of w(k, c, t) * in(c, i * in_step + offset(t))
 //
-// Both directions are this sum over phases (convolution_axis.h). Tiles are rows of output pixels x 16 or 32 output
+// Both directions are this sum over phases (axis.h). Tiles are rows of output pixels x 16 or 32 output
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
 //
 // Exact sums of bytes work the same way: two or four input channels are one group of integers in 32 bits, which counts

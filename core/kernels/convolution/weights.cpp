@@ -30,7 +30,7 @@ constexpr double kBandBytes = 1.5e6;    // packed x and dy of one pass over the 
 constexpr double kPassBytes = 300e3;    // of them, what one tile row reads before the next tap does: stays in L2
 constexpr double kPartialBytes = 10e6;  // sums of all parts together
 constexpr int kMostParts = 16;
-constexpr int kChainPixels = 128;  // of a chain of additions where sums are to be exact: see convolution_direct.cpp
+constexpr int kChainPixels = 128;  // of a chain of additions where sums are to be exact: see direct.cpp
 
 // Pixels of a row taken `steps` at a time, from `first` on.
 struct PixelRun {

@@ -1,4 +1,4 @@
-// Winograd convolution, gradient of the weights: the adjoint of convolution_winograd.h in the kernel.
+// Winograd convolution, gradient of the weights: the adjoint of winograd.h in the kernel.
 //
 //   forward  y = A^T [U * V] A with U = G g G^T, V = B^T d B
 //   hence    dU = sum over tiles of (A dy A^T) * V, and dg = G^T dU G
@@ -209,7 +209,7 @@ class WinogradWeights : public WeightsKernel {
         clear_rest(p, input_.phases() * in.count, v);
         clear_rest(p, blocks, buffer.d);
         for (int phase = 0; phase < input_.phases(); phase++) {
-          // Without the last tap of phase 1, the last places are of no use: see convolution_winograd.h.
+          // Without the last tap of phase 1, the last places are of no use: see winograd.h.
           if (grid_.odd && ((phase / 2 == 1 && i == row_cells - 1) || (phase % 2 == 1 && j == column_cells - 1)))
             continue;
           multiply(v + phase * in.count * column_block(), buffer.d, in.channels(in_channels_), blocks, p,

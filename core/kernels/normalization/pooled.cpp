@@ -17,7 +17,7 @@ using namespace normalization;
 using pooling::keep_where;
 using pooling::wins;
 
-constexpr int64_t kSmallPlane = 128;  // pixels; smaller ones have loops of their own in normalization_columns.cpp
+constexpr int64_t kSmallPlane = 128;  // pixels; smaller ones have loops of their own in columns.cpp
 constexpr int64_t kRun = 4096;        // pixels that a worker takes at a time
 constexpr int64_t kFewRows = 8;       // of windows, for each chunk of a long row
 constexpr int64_t kParts = 2048;      // sums that are put together in parallel

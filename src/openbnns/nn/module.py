@@ -86,7 +86,7 @@ def _nothing_built() -> dict[str, Any]:
         "_latest": None,  # the latest pass in training mode, until its backward pass
         "_overtaken": weakref.WeakKeyDictionary(),  # threads whose pass in training mode another one has ended
         "_arena": Arena(),  # memory of programs for training
-        "_calls": [],  # forms of calls other than arrays in a row: _arguments.py
+        "_calls": [],  # forms of calls other than arrays in a row: arguments.py
         "_holders": {},  # built networks that contain it, itself included, by identity
     }
 
