@@ -14,8 +14,8 @@
 #include "runtime/caches.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
-#if defined(__AVX512F__)
-#include "tests/matrix_unit_model.h"
+#if defined(__AVX512F__) && defined(__linux__)
+#include "tests/amx_in_software.h"
 #endif
 
 namespace openbnns {
@@ -271,9 +271,9 @@ void check_bfloat16_pairs(Counts& counts, Random& random, int64_t m, int64_t n, 
   }
 }
 
-#if defined(__AVX512F__)
-// The same on a matrix unit, whose sums have another order: of each 16 steps, the even products and the odd ones.
-void check_matrix_unit(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+#if defined(__AVX512F__) && defined(__linux__)
+// The same on AMX, whose sums have another order: of each 16 steps, the even products and the odd ones.
+void check_amx(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
   const bool rounds = variant & 4, adds = variant & 8, row_bias = variant & 16;
   const Element stored{ElementType::kBFloat16};
   StoredOperands given(random, m, n, k, variant, rounds ? Element{} : stored, stored);
@@ -302,7 +302,7 @@ void check_matrix_unit(Counts& counts, Random& random, int64_t m, int64_t n, int
     if (!adds) (row_bias ? p.row_bias : p.column_bias) = bias.data();
     if (!packs(p)) return;
     run_product(p, threads);
-    const std::string what = given.name("matrix unit", variant);
+    const std::string what = given.name("AMX", variant);
     counts.close(what, result, expected);
     if (threads == 1) first = result;
     counts.same_bits(what + " threads", result, first);
@@ -456,16 +456,19 @@ int run_gemm_tests() {
       check_bfloat16_pairs(counts, random, random.integer(9, 80), random.integer(1, 80), random.integer(1, 900), i);
     check_bfloat16_limits(counts);
   }
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__linux__)
   if (has_bfloat16_sums() && has_quad_sums()) {
-    const ModelInUse model;
+    const amx_in_software::InUse amx;
     for (auto& s : sizes)
-      for (int variant = 0; variant < 32; variant += s[0] * s[1] * s[2] > 1000000 ? 5 : 1) {  // the model is slow
-        check_matrix_unit(counts, random, s[0], s[1], s[2], variant);
+      for (int variant = 0; variant < 32; variant += s[0] * s[1] * s[2] > 1000000 ? 5 : 1) {  // software is slow
+        check_amx(counts, random, s[0], s[1], s[2], variant);
         check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kByteQuads);
       }
-    for (int i = 0; i < 60; i++)
-      check_matrix_unit(counts, random, random.integer(9, 80), random.integer(1, 80), random.integer(1, 900), i);
+    for (int i = 0; i < 64; i++) {
+      const int64_t m = random.integer(9, 80), n = random.integer(1, 80), k = random.integer(1, 900);
+      check_amx(counts, random, m, n, k, i % 32);
+      check_bytes(counts, random, m, n, k, i % 32, SumKind::kByteQuads);
+    }
     check_bfloat16_limits(counts);
   }
 #endif
