@@ -385,6 +385,33 @@ def test_several_inputs() -> None:
     np.testing.assert_allclose(infer(a[:10], b[:10]), net.eval()(a[:10], b[:10]), atol=0.05)
 
 
+@pytest.mark.parametrize("size", [1e-44, 1e-38, 1e15])
+def test_samples_of_any_size(size: float) -> None:
+    x = np.float32(size) * X
+    net = mlp().build((37,), seed=1).eval()
+    infer = compiled(net, x)
+    assert np.linalg.norm(infer(x) - net(x)) <= 0.03 * np.linalg.norm(net(x))
+
+
+def test_numbers_outside_the_range_become_its_ends_and_nan_the_lower_one() -> None:
+    net = mlp().build((37,), seed=1).eval()
+    infer = compiled(net, numbers(50, 37, seed=3), 8)
+    x, inside = X.copy(), X.copy()
+    x[0, 3], inside[0, 3] = np.nan, -100
+    x[1, 5], inside[1, 5] = np.inf, 100
+    x[2, :7], inside[2, :7] = -3e38, -100
+    assert np.array_equal(infer(x), infer(inside))
+
+
+def test_bytes_are_the_same_however_numbers_lie() -> None:
+    x = np.repeat(numbers(30, 2), 2, axis=0)
+    x[:4, 0] = np.nan, np.inf, -np.inf, -0.0
+    packed, spread = np.zeros((2, *x.shape), np.uint8)
+    for target, source in ((packed, x), (spread, np.asfortranarray(x))):
+        quantized._converting(target, source, Scaling.of(-1, 1.7))()  # type: ignore[operator]
+    assert np.array_equal(packed, spread) and np.array_equal(packed[:3, 0], [0, 255, 0])
+
+
 def test_scaling_holds_zero_and_its_bytes_exactly() -> None:
     for seed in range(200):
         low, high = np.sort(np.random.default_rng(seed).standard_normal(2) * 10.0 ** (seed % 9 - 4))
@@ -404,6 +431,7 @@ X = numbers(8, 37)
         ({}, ValueError, r"precision 'int8' needs.*calibration is None.*Pass calibration=x"),
         ({"calibration": X[:0]}, ValueError, r"calibration needs samples.*there are none.*Pass a few hundred"),
         ({"calibration": ()}, ValueError, r"calibration needs samples"),
+        ({"calibration": 0 * X}, ValueError, r"calibration has nothing but zeros.*Pass samples such as it will run on"),
         ({"calibration": X[:, :5]}, ValueError, r"shape \(5,\) for input 0, but the network takes \(37,\)"),
         ({"calibration": (X, X)}, ValueError, r"calibration has 2 arrays, but the network takes 1 input"),
         ({"calibration": (X, X[:3])}, ValueError, r"the inputs have 8, 3"),

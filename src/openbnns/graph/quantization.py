@@ -82,7 +82,7 @@ class Ranges:
         self._ends[value] = min(low, ends[0]), max(high, ends[1])
 
     def _count(self, value: Tensor, numbers: Array) -> None:
-        counts, _ = np.histogram(numbers, bins=_BINS, range=self._ends[value])
+        counts, _ = np.histogram(numbers.astype(np.float64), bins=_BINS, range=self._ends[value])
         self._counts[value] = self._counts.get(value, 0) + counts
 
     def share(self, source: Tensor, result: Tensor) -> None:

@@ -168,6 +168,11 @@ class _Samples:
             raise ValueError(
                 f"{_WHO}: calibration needs samples, as many of each input of the network, but {got}. Pass a few hundred."
             )
+        if not any(array.any() for array in arrays) and all(array.dtype.kind == "f" for array in arrays):
+            raise ValueError(
+                f"{_WHO}: calibration has nothing but zeros, which do not show the numbers that come up inside the network. Pass "
+                "samples such as it will run on, for example a few hundred that it was trained on."
+            )
         self.count, self._size, self._arrays = next(iter(counts)), batch_size, arrays
         self.shapes = tuple((batch_size, *array.shape[1:]) for array in arrays)
         if network._built is not None:

@@ -63,10 +63,10 @@ class Scaling:
         return descriptor
 
     def encode(self, values: Array) -> Array:
-        """Bytes for numbers, to the nearest, ties to even."""
+        """Bytes for numbers, to the nearest, ties to even; 0 for NaN."""
         with np.errstate(invalid="ignore"):
             steps = np.rint((values.astype(np.float64) - self.bias) / self.scale)
-        stored: Array = np.clip(np.nan_to_num(steps, nan=self.zero_point), 0, _STEPS).astype(np.uint8)
+        stored: Array = np.clip(np.nan_to_num(steps), 0, _STEPS).astype(np.uint8)
         return stored
 
     def decode(self, stored: Array) -> Array:
