@@ -8,13 +8,17 @@ import os
 import pickle
 import struct
 import threading
+import time
 import tracemalloc
+import weakref
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.csv
 import pytest
 
 from openbnns import cli, nn
@@ -242,6 +246,27 @@ def test_no_thread_calls_python_for_a_table_that_was_given_up(tmp_path: Path, mo
     with pytest.raises(data.DataError, match="line 513: column '2' is 1e300"):
         data.load(path, memory_limit="1G")
     assert readers == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"1,1e300,0\n"])
+def test_no_thread_holds_what_belongs_to_python_after_a_table_was_read(
+    tmp_path: Path, spoiled: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letting go of it is calling Python, too."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"1,2,0\n1,3,1\n" * 2**9 + spoiled)
+    open_csv, holders = pyarrow.csv.open_csv, []
+
+    def with_slow_thread(source: Any, *, parse_options: Any, **options: Any) -> Any:
+        handler = weakref.ref(parse_options.invalid_row_handler)
+        holders.append((handler, threading.Thread(target=lambda held: time.sleep(0.1), args=[parse_options])))
+        holders[-1][1].start()
+        return open_csv(source, parse_options=parse_options, **options)
+
+    monkeypatch.setattr(pyarrow.csv, "open_csv", with_slow_thread)
+    with pytest.raises(data.DataError, match="line 1025: column '2' is 1e300") if spoiled else nullcontext():
+        data.load(path)
+    assert holders and [handler() for handler, _ in holders] == [None] * len(holders)
 
 
 def test_tables_of_compressed_files_keep_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
+import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -200,6 +202,7 @@ _IGNORED, _NUMBER, _SPACED, _WORD, _TARGET = range(5)
 _PIECE = 2**20  # bytes that are read at a time; larger pieces take longer, because they leave the cache
 _HEAD = 2**18  # that the format is found from
 _LONGEST_LINE = 2**24
+_LONGEST_WAIT = 10  # seconds, for pyarrow's threads: they need milliseconds
 _ROW = 40  # bytes that a row takes in memory in any case: its target and its places in the order of the samples
 
 
@@ -314,17 +317,10 @@ class _Reading:
         while True:
             table = Table(str(self.path), list(form.names), lines=Lines(self.path, form, self.limit))
             columns = self._columns()
-            batches = _Batches(self, csv_reader, arrow, table.lines, self.kinds)
+            too_large = partial(self._too_large, table.lines)
             try:
-                fill(
-                    table,
-                    batches,
-                    columns,
-                    targets,
-                    room,
-                    centre=centre.get,
-                    too_large=partial(self._too_large, table.lines),
-                )
+                with _Batches(self, csv_reader, arrow, table.lines, self.kinds) as batches:
+                    fill(table, batches, columns, targets, room, centre=centre.get, too_large=too_large)
                 break
             except arrow.ArrowInvalid as error:
                 self._amend(csv_reader, arrow, error)
@@ -366,7 +362,8 @@ class _Reading:
         texts = {name: _WORD if kind in (_NUMBER, _SPACED) else _IGNORED for name, kind in self.kinds.items()}
         lines = Lines(self.path, self.form, self.limit)
         try:
-            misfits = self._odd_cells(_Batches(self, csv_reader, arrow, lines, texts))
+            with _Batches(self, csv_reader, arrow, lines, texts) as batches:
+                misfits = self._odd_cells(batches)
         except arrow.ArrowInvalid:
             longest = lines.check()
             if longest < self._piece:
@@ -436,8 +433,19 @@ class _Reading:
             )
 
 
+class _SkipBlankRows:
+    """Tell pyarrow to skip rows without any text among those that do not have the right number of cells."""
+
+    def __call__(self, row: Any) -> str:
+        return "error" if row.text.strip() else "skip"
+
+
 class _Batches:
-    """The rows of a text file, some at a time, without lines that have no value at all."""
+    """The rows of a text file, some at a time, without lines that have no value at all.
+
+    At the end of a ``with`` block, pyarrow's threads have let go of all that belongs to Python, even if the rows were given
+    up: a thread that did so while the interpreter ends would abort the process.
+    """
 
     def __init__(self, reading: _Reading, csv_reader: Any, arrow: Any, lines: Lines, kinds: Mapping[str, int]) -> None:
         self.source = str(reading.path)
@@ -445,39 +453,57 @@ class _Batches:
         self._compressed = reading.path.suffix.lower() == ".gz"
         size = 0 if self._compressed else reading.path.stat().st_size
         self.rows = int(size / reading._row_bytes * 1.02) + 64 if size else 2**14
+        self._batches: Generator[dict[str, Any], None, None] | None = None
+
+    def __enter__(self) -> _Batches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._batches is not None:
+            self._batches.close()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._batches = self._read()
+        return self._batches
+
+    def _read(self) -> Generator[dict[str, Any], None, None]:
         reading, form, reader = self._reading, self._reading.form, self._csv
         arrow, row = self._arrow, 0
         types = {name: arrow.float64() if kind == _NUMBER else arrow.string() for name, kind in self._kinds.items()}
         path, size = str(reading.path), reading.expanded_size if self._compressed else 0
         with open_expanded(reading.path, reading.limit) as (_, budget):
             budget.take(size, at_least=True)
-            batches = reader.open_csv(
-                arrow.CompressedInputStream(path, "gzip") if self._compressed else path,
-                read_options=reader.ReadOptions(
-                    block_size=reading._piece, column_names=form.names, skip_rows=form.blank,
-                    skip_rows_after_names=int(form.headed),
-                ),
-                parse_options=reader.ParseOptions(
-                    delimiter=form.separator, newlines_in_values=True,
-                    invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
-                ),
-                convert_options=reader.ConvertOptions(
-                    column_types=types, null_values=["", *reading._nothing(_NUMBER)], quoted_strings_can_be_null=True,
-                    decimal_point=form.decimal or "\x01",
-                ),
-            )  # fmt: skip
-            for batch in batches:
-                count = batch.num_rows
-                if self._compressed:
-                    budget.take(_ROW * count, at_least=True)
-                columns = self._without_empty(batch, row)
-                row += count
-                yield {
-                    name: self._numbers(column) if self._kinds[name] == _SPACED else column
-                    for name, column in columns.items()
-                }
+            skip_blank_rows: _SkipBlankRows | None = _SkipBlankRows()
+            held = weakref.ref(skip_blank_rows)
+            batches: Any = None
+            try:
+                batches = reader.open_csv(
+                    arrow.CompressedInputStream(path, "gzip") if self._compressed else path,
+                    read_options=reader.ReadOptions(
+                        block_size=reading._piece, column_names=form.names, skip_rows=form.blank,
+                        skip_rows_after_names=int(form.headed),
+                    ),
+                    parse_options=reader.ParseOptions(
+                        delimiter=form.separator, newlines_in_values=True, invalid_row_handler=skip_blank_rows,
+                    ),
+                    convert_options=reader.ConvertOptions(
+                        column_types=types, null_values=["", *reading._nothing(_NUMBER)],
+                        quoted_strings_can_be_null=True, decimal_point=form.decimal or "\x01",
+                    ),
+                )  # fmt: skip
+                for batch in batches:
+                    count = batch.num_rows
+                    if self._compressed:
+                        budget.take(_ROW * count, at_least=True)
+                    columns = self._without_empty(batch, row)
+                    row += count
+                    yield {
+                        name: self._numbers(column) if self._kinds[name] == _SPACED else column
+                        for name, column in columns.items()
+                    }
+            finally:
+                batches = skip_blank_rows = None  # from here on only pyarrow's threads may have it
+                _wait_until_released(held)
 
     def _without_empty(self, batch: Any, row: int) -> dict[str, Any]:
         """The columns of a batch, without rows that consist of separators alone, as spreadsheets write them."""
@@ -506,6 +532,13 @@ class _Batches:
         if decimal == ",":
             cells = compute.replace_substring(cells, ",", ".")
         return cells.cast("float64")
+
+
+def _wait_until_released(held: weakref.ref[Any]) -> None:
+    """Wait until nothing holds an object; threads that read ahead keep it for a few blocks more."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while held() is not None and time.monotonic() < end:
+        time.sleep(1e-4)
 
 
 class Lines:
