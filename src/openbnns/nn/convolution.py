@@ -32,11 +32,13 @@ _KINDS = {
 }
 
 
-class _Convolution(Layer):
+class _AnyConvolution(Layer):
+    """The base of convolutions and transposed convolutions, over one to three axes."""
+
     axes: ClassVar[int] = 2
     transposed: ClassVar[bool] = False
 
-    def __init__(
+    def _set_up(
         self,
         in_channels: int | None,
         out_channels: int,
@@ -201,6 +203,39 @@ class _Convolution(Layer):
         )  # fmt: skip
 
 
+class _Convolution(_AnyConvolution):
+    """The constructor of Conv1d, Conv2d and Conv3d."""
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._set_up(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
+            bias_init,
+        )  # fmt: skip
+
+
 class Conv2d(_Convolution):
     """Convolution of images (C, H, W) -> (O, H', W'); ``weight`` is (O, C / groups, KH, KW), ``bias`` (O,).
 
@@ -215,34 +250,6 @@ class Conv2d(_Convolution):
     ((4, 8, 14, 14), (8, 3, 5, 5))
     """
 
-    @overload
-    def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @overload
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @first_may_be_omitted
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros",
-        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
-            bias_init,
-        )  # fmt: skip
-
 
 class Conv1d(_Convolution):
     """Convolution of signals (C, L) -> (O, L'); ``weight`` is (O, C / groups, K), ``bias`` (O,). Options as of Conv2d.
@@ -255,34 +262,6 @@ class Conv1d(_Convolution):
     """
 
     axes = 1
-
-    @overload
-    def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @overload
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @first_may_be_omitted
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros",
-        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
-            bias_init,
-        )  # fmt: skip
 
 
 class Conv3d(_Convolution):
@@ -297,54 +276,36 @@ class Conv3d(_Convolution):
 
     axes = 3
 
+
+class _TransposedConvolution(_AnyConvolution):
+    """The constructor and the sizes of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
+
+    transposed = True
+
     @overload
     def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
         bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros",
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros",
         *, weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
-            bias_init,
-        )  # fmt: skip
-
-
-class _TransposedConvolution(_Convolution):
-    transposed = True
-
-    def __init__(
-        self,
-        in_channels: int | None,
-        out_channels: int,
-        kernel_size: Pair,
-        stride: Pair,
-        padding: Pair,
-        output_padding: Pair,
-        groups: int,
-        bias: bool,
-        dilation: Pair,
-        padding_mode: PaddingModeName,
-        weight_init: Initial | None,
-        bias_init: Initial | None,
-    ) -> None:
-        super().__init__(
+        super().__init__()
+        self._set_up(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
             bias_init,
         )  # fmt: skip
@@ -379,33 +340,6 @@ class ConvTranspose2d(_TransposedConvolution):
     (4, 3, 28, 28)
     """
 
-    @overload
-    def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
-        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
-        weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @overload
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @first_may_be_omitted
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
-            weight_init, bias_init,
-        )  # fmt: skip
-
 
 class ConvTranspose1d(_TransposedConvolution):
     """Transposed convolution, which enlarges signals (C, L) -> (O, L'); ``weight`` is (C, O / groups, K).
@@ -420,33 +354,6 @@ class ConvTranspose1d(_TransposedConvolution):
 
     axes = 1
 
-    @overload
-    def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
-        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
-        weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @overload
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @first_may_be_omitted
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
-            weight_init, bias_init,
-        )  # fmt: skip
-
 
 class ConvTranspose3d(_TransposedConvolution):
     """Transposed convolution, which enlarges volumes (C, D, H, W) -> (O, D', H', W').
@@ -460,30 +367,3 @@ class ConvTranspose3d(_TransposedConvolution):
     """
 
     axes = 3
-
-    @overload
-    def __init__(
-        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
-        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
-        weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @overload
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
-        bias_init: Initial | None = None,
-    ) -> None: ...  # fmt: skip
-
-    @first_may_be_omitted
-    def __init__(
-        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
-            weight_init, bias_init,
-        )  # fmt: skip

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -140,7 +140,38 @@ class Dropout1d(Dropout2d):
     axes = "(channels, length)"
 
 
-class Embedding(Layer):
+class _Embeddings(Layer):
+    """The base of layers that look up rows of a table ``weight``."""
+
+    def _set_up(self, rows: int, columns: int, padding_idx: int | None, weight_init: Initial | None) -> None:
+        who = type(self).__name__
+        self.num_embeddings = positive(rows, f"{who}: num_embeddings")
+        self.embedding_dim = positive(columns, f"{who}: embedding_dim")
+        if padding_idx is not None:
+            if not -rows <= padding_idx < rows:
+                raise ValueError(f"{who}: padding_idx is {padding_idx}, but rows are 0 to {rows - 1}.")
+            padding_idx %= rows  # negative numbers count from the end
+        self.padding_idx, self.weight_init = padding_idx, weight_init
+        self.weight = Parameter.of(self, "weight")
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        values = initialisers.find(self.weight_init, initialisers.normal())(shape, generator)
+        if self.padding_idx is not None:
+            values[self.padding_idx] = 0
+        return values
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return (self.num_embeddings, self.embedding_dim)
+
+    def _rows(self, numbers: Tensor) -> Tensor:
+        """The rows of these numbers."""
+        x = numbers.as_indices(type(self).__name__)
+        weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
+        rows: Tensor = x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
+        return rows
+
+
+class Embedding(_Embeddings):
     """Rows of ``weight`` (num_embeddings, embedding_dim) by number: integers (...) -> (..., embedding_dim).
 
     The row ``padding_idx`` reads as zeros and gets no gradient.
@@ -161,38 +192,16 @@ class Embedding(Layer):
         weight_init: Initial | None = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = positive(num_embeddings, "Embedding: num_embeddings")
-        self.embedding_dim = positive(embedding_dim, "Embedding: embedding_dim")
-        self.padding_idx, self.weight_init = _row(padding_idx, num_embeddings, "Embedding: padding_idx"), weight_init
-        self.weight = Parameter.of(self, "weight")
-
-    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
-        values = initialisers.find(self.weight_init, initialisers.normal())(shape, generator)
-        if self.padding_idx is not None:
-            values[self.padding_idx] = 0
-        return values
-
-    def _shape_of(self, name: str) -> tuple[int, ...] | None:
-        return (self.num_embeddings, self.embedding_dim)
+        self._set_up(num_embeddings, embedding_dim, padding_idx, weight_init)
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        x = x.as_indices("Embedding")
-        weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
-        return x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
+        return self._rows(input)
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}" + options(self, padding_idx=None, weight_init=None)
 
 
-def _row(number: int | None, count: int, who: str) -> int | None:
-    """A row of a table; negative numbers count from the end."""
-    if number is not None and not -count <= number < count:
-        raise ValueError(f"{who} is {number}, but rows are 0 to {count - 1}.")
-    return None if number is None else number % count
-
-
-class EmbeddingBag(Layer):
+class EmbeddingBag(_Embeddings):
     """The sum, mean or maximum of rows of ``weight``, by number: integers (bag,) -> (embedding_dim,).
 
     ``per_sample_weights``, a second input in the shape of the first, multiplies the rows of a sum. The row ``padding_idx``
@@ -216,26 +225,14 @@ class EmbeddingBag(Layer):
         weight_init: Initial | None = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings = positive(num_embeddings, "EmbeddingBag: num_embeddings")
-        self.embedding_dim = positive(embedding_dim, "EmbeddingBag: embedding_dim")
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"EmbeddingBag: mode is {mode!r}. Use 'sum', 'mean' or 'max'.")
         if mode == "max" and padding_idx is not None:
             raise ValueError(
                 "EmbeddingBag: a maximum has no padding_idx, because its zeros would take part. Leave it out."
             )
-        self.padding_idx = _row(padding_idx, num_embeddings, "EmbeddingBag: padding_idx")
-        self.mode, self.weight_init = mode, weight_init
-        self.weight = Parameter.of(self, "weight")
-
-    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
-        values = initialisers.find(self.weight_init, initialisers.normal())(shape, generator)
-        if self.padding_idx is not None:
-            values[self.padding_idx] = 0
-        return values
-
-    def _shape_of(self, name: str) -> tuple[int, ...] | None:
-        return (self.num_embeddings, self.embedding_dim)
+        self.mode = mode
+        self._set_up(num_embeddings, embedding_dim, padding_idx, weight_init)
 
     def forward(self, input: Tensor, per_sample_weights: Tensor | None = None) -> Tensor:
         x, shares = input, per_sample_weights
@@ -244,9 +241,7 @@ class EmbeddingBag(Layer):
             raise ValueError(
                 f"EmbeddingBag: per_sample_weights {shares.shape} need mode='sum' and the shape of the numbers, {x.shape}."
             )
-        x = x.as_indices("EmbeddingBag")
-        weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
-        rows: Any = x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
+        rows = self._rows(x)
         if shares is not None:
             rows = rows * shares.reshape(x.shape[0], -1, 1)
         if self.mode == "max":

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,7 @@ from .names import step_names
 from .nested_arrays import parts_of
 from .recording import NetworkGraph, recording_of
 
-Float32Layers = Literal["auto", "none", "first", "last", "both"]
-"""The ends of a network that are kept in float32."""
-
-_CHOICES = ("auto", "none", "first", "last", "both")
+_CHOICES = ("auto", "none", "first", "last", "both")  # the ends of a network that are kept in float32
 _TOLERANCE = 0.05  # of the difference of outputs, for "auto"
 _TIMED = 7  # runs of each program
 _WHO = "compile_inference"
@@ -126,7 +123,7 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
 
 
 def check_options(precision: str, calibration: Any, float32_layers: str) -> None:
-    """Refuse options that do not go together, and warn where bytes are slow."""
+    """Raise an error for options that exclude each other, and warn if bytes are slow on this CPU."""
     if float32_layers not in _CHOICES:
         raise ValueError(
             f"{_WHO}: float32_layers is {float32_layers!r}. Choose 'auto', 'none', 'first', 'last' or 'both': the ends of the "

@@ -118,7 +118,7 @@ class Recurrent(Module):
         return Output.of(y, stacked[0] if len(stacked) == 1 else tuple(stacked))
 
     def _state_arrays(self, hx: Any, batch: int) -> Any:
-        """States to begin with as ``forward`` takes them: for every kind, one (N, H) per layer and direction."""
+        """Initial states as ``forward`` takes them: for every kind, one (N, H) per layer and direction."""
         who, names, cells, h = type(self).__name__, self.state_names, len(self._cells()), self.hidden_size
         given = (hx,) if len(names) == 1 else tuple(hx) if isinstance(hx, (tuple, list)) else ()
         if len(given) != len(names):
@@ -139,7 +139,8 @@ class Recurrent(Module):
 
     @spelled
     def backward(self, output_gradient: Any, *, accumulate: bool = False, input_gradient: bool = True) -> Any:
-        """As of other modules. The gradient of a call on arrays may be that of the output alone, or (output, states).
+        """Go backward as other modules do; after a call on arrays, give the gradient of the output alone, or (output,
+        states).
 
         The result is the gradient of the input, or (input, states) if states were given to begin with.
         """
@@ -196,7 +197,7 @@ class Recurrent(Module):
         return lengths.as_indices(f"{who}: lengths").reshape(x.shape[0])
 
     def _initial_states(self, x: Tensor, hx: Any) -> list[list[InitialState]]:
-        """For every layer and direction the states to begin with, or none."""
+        """The initial states of every layer and direction, or none."""
         cells, names = len(self._cells()), self.state_names
         if hx is None:
             return [[] for _ in range(cells)]
@@ -243,7 +244,7 @@ class LSTM(Recurrent):
     Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
     (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers.
 
-    In ``forward`` of a module the result is the output, and can be taken apart as in PyTorch: ``x = self.lstm(x)``,
+    In ``forward`` of a module the result is the output, and can be unpacked as in PyTorch: ``x = self.lstm(x)``,
     ``x, (h, c) = self.lstm(x)``, ``h[-1]``. ``self.lstm(x, (h, c))`` begins with given states, else they are zero.
     ``self.lstm(x, lengths=lengths)``, where ``lengths`` is an input of integers, one per sample, runs over the first steps of
     every sample alone, as PyTorch does with ``pack_padded_sequence``: outputs behind the end are zero, and final states are
@@ -417,7 +418,15 @@ class _Cell(Module):
     gates: ClassVar[int]
     states: ClassVar[int] = 1
 
-    def _set_up(self, input_size: int | None, hidden_size: int, bias: bool) -> None:
+    @overload
+    def __init__(self, hidden_size: int, *, bias: bool = True) -> None: ...
+
+    @overload
+    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None: ...
+
+    @first_may_be_omitted
+    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None:
+        super().__init__()
         who = type(self).__name__
         self.input_size = optional(input_size, f"{who}: input_size")
         self.hidden_size = positive(hidden_size, f"{who}: hidden_size")
@@ -499,17 +508,6 @@ class LSTMCell(_Cell):
     gates = 4
     states = 2
 
-    @overload
-    def __init__(self, hidden_size: int, *, bias: bool = True) -> None: ...
-
-    @overload
-    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None: ...
-
-    @first_may_be_omitted
-    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None:
-        super().__init__()
-        self._set_up(input_size, hidden_size, bias)
-
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         if hx is not None and not (isinstance(hx, (tuple, list)) and len(hx) == 2):
             raise ValueError("LSTMCell: hx must be (h, c), the states of the step before.")
@@ -532,17 +530,6 @@ class GRUCell(_Cell):
     """
 
     gates = 3
-
-    @overload
-    def __init__(self, hidden_size: int, *, bias: bool = True) -> None: ...
-
-    @overload
-    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None: ...
-
-    @first_may_be_omitted
-    def __init__(self, input_size: int | None, hidden_size: int, bias: bool = True) -> None:
-        super().__init__()
-        self._set_up(input_size, hidden_size, bias)
 
     def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         return self._step(input, hx)[0]
@@ -586,11 +573,10 @@ class RNNCell(_Cell):
         bias: bool = True,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
     ) -> None:
-        super().__init__()
+        super().__init__(input_size, hidden_size, bias)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNNCell: nonlinearity is {nonlinearity!r}. Use 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
-        self._set_up(input_size, hidden_size, bias)
 
     def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         return self._step(input, hx)[0]
