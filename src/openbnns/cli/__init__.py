@@ -2,7 +2,7 @@
 
 Exit codes are those of ``arguments.EXIT_CODES``, which ``openbnns --help`` lists.
 
-A module has one command, or a few of one kind: ``add`` declares its options, ``run`` carries it out.
+A module has one command, or a few of one kind: ``add`` declares the options, ``run`` executes the command.
 """
 
 from __future__ import annotations

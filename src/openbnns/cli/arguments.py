@@ -24,9 +24,8 @@ UNUSABLE_ERRORS = (ValueError, TypeError, RuntimeError, OSError, OverflowError, 
 
 
 class Parser(argparse.ArgumentParser):
-    """Exits with our code for unusable arguments, after one line that says what is wrong and where help is.
-
-    All ranks of an MPI job have the same arguments; the first one says what is wrong with them.
+    """A parser that exits with our code for unusable arguments, after one line that names the fault and the help. All ranks
+    of an MPI job have the same arguments; only the first one prints the line.
     """
 
     given: Sequence[str] = ()
@@ -49,7 +48,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}.{hint} Use {', '.join(choices)}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments; a command that does not know an option says so, and which option is similar."""
+        """Parse the arguments; the error for an unknown option names the command and a similar option."""
         self.given = list(sys.argv[1:] if args is None else args)
         parsed, rest = super().parse_known_args(args, namespace)
         if rest and self.get_default("run"):
@@ -73,7 +72,7 @@ def _nearest(name: str, choices: Sequence[str]) -> str:
 
 
 class _Help(argparse.HelpFormatter):
-    """Keeps the lines of lists, such as the examples, and wraps other text."""
+    """A formatter that keeps the lines of lists, such as the examples, and wraps other text."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -117,7 +116,8 @@ def print_json(value: Any) -> None:
 
 
 def fail(options: argparse.Namespace, message: str, code: int) -> int:
-    """Say why a command failed: a line for people, and with ``--json`` an object for programs as well; gives the exit code."""
+    """Report why a command failed: a line of text, and with ``--json`` an object for programs as well; returns the exit
+    code."""
     print(f"openbnns {options.command}: {message}", file=sys.stderr)
     if getattr(options, "json", False):
         print_json({"error": message, "exit_code": code})

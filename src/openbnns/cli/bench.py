@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         "what", nargs="*", metavar="WHAT", help=f"a model file, or of {', '.join(CASES)} (default: all of these)"
     )
     bench.add_argument("--batch-size", type=count, default=None, help="samples at a time (default: 64, or 32)")
-    bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: 1)")
+    bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: %(default)g)")
     bench.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
     add_output(bench)
     bench.set_defaults(run=run)
@@ -97,7 +97,7 @@ def _row(measured: dict[str, Any], width: int) -> str:
 
 
 def _busy() -> str:
-    """A warning if other programs keep the processor busy, so that times mean little."""
+    """A warning if other programs keep the processor busy, so that times are unreliable."""
     try:
         load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system
@@ -192,7 +192,7 @@ def times(functions: Sequence[Callable[[], object]], seconds: float) -> list[flo
 
 
 class Peak:
-    """Measures in a few milliseconds at a time, so that it can take turns with what it is compared with.
+    """A measurement of the peak in slices of a few milliseconds, which alternate with what it is compared with.
 
     >>> Peak(1).gflops() > 0
     True
@@ -209,9 +209,8 @@ class Peak:
             self._try()
 
     def gflops(self) -> float:
-        """GFLOP/s of all threads together, the most that this peak has ever seen, after a few more tries.
-
-        A thread that had to share its core for a moment makes a try slower, and nothing makes one faster than the machine is.
+        """GFLOP/s of all threads together: the highest of all tries so far, after a few more. A thread that has to share
+        its core makes a try slower; nothing makes one faster than the machine.
         """
         for _ in range(_TRIES):
             self._try()

@@ -14,8 +14,10 @@ def add(commands: Commands) -> None:
         examples=("openbnns check", "openbnns check convolution pooling --cases 10 --seed 7"),
     )  # fmt: skip
     check.add_argument("families", nargs="*", metavar="FAMILY", help="families to check (default: all)")
-    check.add_argument("--cases", type=count, default=3, help="random shapes per family (default: 3)")
-    check.add_argument("--seed", type=seed, default=0, help="seed of the random shapes and numbers (default: 0)")
+    check.add_argument("--cases", type=count, default=3, help="random shapes per family (default: %(default)s)")
+    check.add_argument(
+        "--seed", type=seed, default=0, help="seed of the random shapes and numbers (default: %(default)s)"
+    )
     check.add_argument("--quiet", action="store_true", help="print failures only")
     check.add_argument("--json", action="store_true", help="print one JSON object in place of text")
     check.set_defaults(run=run)

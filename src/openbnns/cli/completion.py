@@ -1,4 +1,4 @@
-"""``openbnns completion``: scripts with which a shell completes commands and options, generated from the parser."""
+"""``openbnns completion``: scripts that let a shell complete commands and options, generated from the parser."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
-Commands_ = dict[str, tuple[str, argparse.ArgumentParser]]
+Parsers = dict[str, tuple[str, argparse.ArgumentParser]]
 
 
-def _commands(parser: argparse.ArgumentParser) -> Commands_:
+def _commands(parser: argparse.ArgumentParser) -> Parsers:
     """Every command with its help and its parser."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -64,7 +64,7 @@ def _positional(parser: argparse.ArgumentParser) -> list[str]:
     return [str(c) for a in parser._actions if not a.option_strings for c in a.choices or ()]
 
 
-def _bash(commands: Commands_) -> str:
+def _bash(commands: Parsers) -> str:
     lines = [
         "_openbnns() {",
         '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words="" value=""',
@@ -85,7 +85,7 @@ def _bash(commands: Commands_) -> str:
     return "\n".join([*lines, "complete -o filenames -F _openbnns openbnns"])
 
 
-def _zsh(commands: Commands_) -> str:
+def _zsh(commands: Parsers) -> str:
     lines = ["#compdef openbnns", "_openbnns() {", "  local -a commands; commands=("]
     lines += [f"    {_quoted(f'{name}:{text}')}" for name, (text, _) in commands.items()]
     lines += ["  )", "  if (( CURRENT == 2 )); then _describe command commands; return; fi", '  case "$words[2]" in']
@@ -100,7 +100,7 @@ def _zsh(commands: Commands_) -> str:
     return "\n".join([*lines, "  esac", "}", "compdef _openbnns openbnns"])
 
 
-def _fish(commands: Commands_) -> str:
+def _fish(commands: Parsers) -> str:
     lines = []
     for name, (text, parser) in commands.items():
         lines.append(f"complete -c openbnns -n __fish_use_subcommand -a {name} -d {_quoted(text)}")

@@ -1,4 +1,4 @@
-"""Options about data, and reading data as they say."""
+"""Options about data, and reading data accordingly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES = (
 )
 
 
-MEANING, FORM = "what the data means", "the form of the data, if it is not found by itself"
+MEANING, FORM = "what the data means", "the form of the data, where it is not detected"
 """Titles of groups of options."""
 
 
@@ -39,7 +39,7 @@ def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
     """A trained model, data for it, and how many samples it takes at a time."""
     parser.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
     parser.add_argument("data", metavar="DATA", help=f"{samples}, in the form that the model was trained on")
-    parser.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: 256)")
+    parser.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: %(default)s)")
     add_output(parser)
     add_form(parser)
 
@@ -100,7 +100,7 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--task", choices=("classification", "regression", "multilabel"), default=None,
-        help="what to predict: a class, numbers, or several labels (default: found from the target, and said)",
+        help="what to predict: a class, numbers, or several labels (default: detected from the target, and printed)",
     )  # fmt: skip
     group.add_argument("--drop", type=listed, default=[], metavar="A,B", help="columns to leave out")
     group.add_argument(
@@ -147,7 +147,7 @@ def load(options: argparse.Namespace) -> Any:
 
 
 def columns(preparation: Any, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
-    """The columns of a table with the use that was made of each, targets included."""
+    """The columns of a table with the use of each, targets included."""
     from ..nn.data.preprocessing import TablePreparation
 
     return preparation.by_column(targets, task) if isinstance(preparation, TablePreparation) else []

@@ -1,4 +1,4 @@
-"""``openbnns evaluate``: how good a trained model is on data whose answers are known."""
+"""``openbnns evaluate``: measure a trained model on data with known answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .arguments import OK, Commands, print_json
 
 def add(commands: Commands) -> None:
     evaluate = commands.add_parser(
-        "evaluate", help="how good a trained model is on data whose answers are known",
+        "evaluate", help="measure a trained model on data with known answers",
         description="Compare what a model says with the answers in the data, beside the best one could say without looking at "
         "them, and write a report.",
         examples=(

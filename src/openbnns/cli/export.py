@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
     forms = (*_WEIGHTS, *_NETWORKS)
     export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
-    where = "where to, a folder for code (default: beside the model)"
+    where = "file to write, or folder for code (default: beside the model)"
     export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
     _add_options(export)
     add_output(export)
@@ -67,13 +67,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _add_options(export: argparse.ArgumentParser) -> None:
     code = export.add_argument_group("networks", "options of --to c and --to swift; --batch-size also of --to coreml")
-    code.add_argument("--name", default="network", help="what the names in the code begin with (default: network)")
+    code.add_argument("--name", default="network", help="prefix of the names in the code (default: %(default)s)")
     code.add_argument(
         "--batch-size", type=count, default=None, help="samples in a call (default: 1; 32 with --training)"
     )
     code.add_argument("--training", action="store_true", help="also a training step, with --loss and --optimizer")
     code.add_argument("--loss", default=None, help="of the training step (default: by the model's task)")
-    code.add_argument("--optimizer", default="adam", help="of the training step (default: adam)")
+    code.add_argument("--optimizer", default="adam", help="of the training step (default: %(default)s)")
     code.add_argument("--learning-rate", type=rate, default=None, help="of the optimizer (default: its own)")
     package = export.add_argument_group("Core ML", "options of --to coreml")
     package.add_argument("--precision", choices=("float32", "float16"), default="float32", help="of weights and values")

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
         type=Path,
         default=None,
         metavar="FILE",
-        help="where to, over what is there (default: beside the model, .safetensors, if that is new)",
+        help="file to write or replace (default: beside the model, .safetensors, which must not exist yet)",
     )
     parser.add_argument(
         "--network", type=Path, default=None, metavar="MODEL",

@@ -1,4 +1,4 @@
-"""``openbnns info``: what this installation is and runs on."""
+"""``openbnns info``: a description of this installation, or of a model file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_SHOWN = ("sha256", "trained_on", "usual_answer")  # of the split, which onl
 
 def add(commands: Commands) -> None:
     info = commands.add_parser(
-        "info", aliases=["inspect"], help="what this installation is and runs on, or what a model file says",
+        "info", aliases=["inspect"], help="describe this installation, or a model file",
         description="Print version, engine, instruction set and threads; or what a model file says about itself.",
         examples=(
             "openbnns info",
@@ -98,7 +98,7 @@ def _show_model(options: argparse.Namespace) -> None:
 
 
 def _numbers(values: Any) -> str:
-    """Measures by name, or whatever else a file says in their place."""
+    """Measures by name, or any other value that a file has in their place."""
     if not isinstance(values, dict):
         return str(values)
     return ", ".join(

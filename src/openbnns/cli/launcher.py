@@ -1,4 +1,4 @@
-"""The launcher of an MPI job that has started this process, known from the environment, without MPI."""
+"""The launcher of an MPI job that has started this process, read from the environment, without MPI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Launch(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The command that starts as many processes again."""
+        """The command that starts the same number of processes."""
         return f"{self.program} -n {self.size}"
 
 

@@ -1,6 +1,6 @@
 """Models of other programs on the command line: a table of formats, by the ending of the file.
 
-A format opens its files as networks, and says what is in them even if they cannot run. All commands go through :data:`FORMATS`;
+A format opens its files as networks, and describes them even if they cannot run. All commands go through :data:`FORMATS`;
 a new format is a line there.
 """
 
@@ -59,7 +59,7 @@ class Format(NamedTuple):
 
     open: Callable[[Path, argparse.Namespace], Any]
     converted: Callable[[Any], Table]
-    """Titles and rows of a table of what became what."""
+    """Titles and rows of a table of what each part of the model became."""
     inspect: Callable[[Path, argparse.Namespace], int]
     """Prints the contents, and fails if they cannot run."""
     predict: Callable[[argparse.Namespace], int] | None = None

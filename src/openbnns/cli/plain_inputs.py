@@ -1,4 +1,4 @@
-"""Data for models that do not say what was done to samples before training: arrays, tables of numbers and images, as they are."""
+"""Data for models without a description of their preprocessing: arrays, tables of numbers and images, used as they are."""
 
 from __future__ import annotations
 

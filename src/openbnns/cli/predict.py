@@ -17,7 +17,7 @@ _SHOWN = 10  # predictions on a terminal
 
 def add(commands: Commands) -> None:
     predict = commands.add_parser(
-        "predict", help="what a trained model says about new data",
+        "predict", help="predict new data with a trained model",
         description="Read new data, prepare them as the training data were, and write what the model says about each sample, "
         "with probabilities.",
         examples=(
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_plain(options: argparse.Namespace, network: Any) -> int:
-    """Outputs as arrays, of a model that says nothing about samples."""
+    """The outputs of a model without a description of its samples, as arrays."""
     from . import plain_inputs
 
     outputs = plain_inputs.call(
@@ -149,7 +149,7 @@ def table(predictions: Any, names: list[str]) -> tuple[list[str], list[list[Any]
 
 
 def _short(value: float) -> float:
-    """A float32 with the digits that it has."""
+    """A float32 with as many digits as it holds."""
     return float(f"{value:.7g}")
 
 

@@ -1,4 +1,4 @@
-"""Commands that run on all ranks of an MPI job: their options, and who says what went wrong."""
+"""Commands that run on all ranks of an MPI job: their options, and their errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--transport", choices=("float32", "bfloat16"), default=None,
-        help="what gradients are sent as; bfloat16 halves the traffic, and rounds (default: float32)",
+        help="type in which gradients are sent; bfloat16 halves the traffic, and rounds (default: float32)",
     )  # fmt: skip
     group.add_argument(
         "--shard-optimizer", action="store_true", help="every rank keeps only its part of the state of the optimizer"
@@ -77,7 +77,7 @@ class Ranks:
         self.first = comm is None or comm.rank == 0  # who alone prints and writes
 
     def preparing(self) -> AbstractContextManager[None]:
-        """Do something on every rank for itself: if it fails on one, it fails on all."""
+        """Do something on every rank by itself: if it fails on one, it fails on all."""
         return nullcontext() if self.comm is None else self.comm.preparing()
 
     def once(self, function: Callable[[], _Result]) -> _Result:
@@ -142,8 +142,8 @@ def read_baseline(options: argparse.Namespace) -> list[dict[str, Any]] | None:
 def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
     """Do the work of a command on all ranks, or in this process alone. An error is raised on rank 0, to be printed once.
 
-    What ``work`` raises has to be an error of all ranks (:meth:`Ranks.preparing`, :meth:`Ranks.once`, a trainer); one that is
-    not ends the job.
+    ``work`` may raise errors of all ranks (:meth:`Ranks.preparing`, :meth:`Ranks.once`, a trainer); any other error ends
+    the job.
     """
     launch = launched()
     if not (options.distributed or (options.distributed is None and launch is not None)):
@@ -196,7 +196,7 @@ def connect(launch: Launch | None, **options: Any) -> Communicator:
 
 
 def library_name(mpi: Any) -> str:
-    """An MPI library and its version; what it says of itself may be a page of text."""
+    """An MPI library and its version, cut out of its description, which may be a page of text."""
     name, version = mpi.get_vendor()
     return f"{name} {'.'.join(map(str, version))}"
 

@@ -20,6 +20,10 @@ from .ranks import Ranks
 OPTIMIZERS = ("adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax")
 PATIENCE = 10  # epochs without a lower validation loss, after which a run ends
 SCHEDULES = ("constant", "step", "cosine", "warmup", "warmup_cosine")
+USUAL: dict[str, Any] = {"epochs": 20, "batch_size": 32, "optimizer": "adam", "weight_decay": 0.0}
+USUAL_FOR_TABLES: dict[str, Any] = {"epochs": 40, "optimizer": "adamw", "weight_decay": 0.01}
+"""Defaults that depend on the model: for ``--model tabular`` the second ones count."""
+BATCHES_FOR_TABLES = {1_000: 64, 20_000: 256}  # batch sizes from these numbers of training samples on
 _TITLES = {"batch_size": "batch size", "lr": "learning rate"}
 _ALWAYS = ("model", "epochs", "batch_size", "optimizer", "lr", "schedule", "seed")
 """Options that the report always names, because their defaults depend on the data or may change."""
@@ -37,6 +41,11 @@ _NOT_REPEATED = (
     "json",
 )
 """Options that the command in a report does not repeat: where to write, what to print, and those that it always has."""
+
+
+def _default(name: str) -> str:
+    """The default of an option that depends on the model, for its help."""
+    return f"default: {USUAL[name]}, for --model tabular {USUAL_FOR_TABLES[name]}"
 
 
 def add(commands: Commands) -> None:
@@ -64,31 +73,30 @@ def add(commands: Commands) -> None:
         default=None,
         help="mlp, tabular, cnn, transformer, or a .toml file (default: tabular for tables, cnn for images, else mlp)",
     )
-    train.add_argument(
-        "--epochs", type=count, default=None, help="passes over the data (default: 20, for --model tabular 40)"
-    )
+    train.add_argument("--epochs", type=count, default=None, help=f"passes over the data ({_default('epochs')})")
     train.add_argument(
         "--batch-size", type=count, default=None,
-        help="samples per step (default: 32, for --model tabular 64 from 1,000 training samples on, and 256 from 20,000)",
+        help=f"samples per step (default: {USUAL['batch_size']}, for --model tabular "
+        f"{' and '.join(f'{size} from {rows:,}' for rows, size in BATCHES_FOR_TABLES.items())} training samples on)",
     )  # fmt: skip
     train.add_argument(
         "--optimizer",
         choices=OPTIMIZERS,
         default=None,
         metavar="NAME",
-        help=f"{', '.join(OPTIMIZERS)} (default: adam, for --model tabular adamw)",
+        help=f"{', '.join(OPTIMIZERS)} ({_default('optimizer')})",
     )
-    train.add_argument("--lr", type=rate, default=0.002, help="learning rate (default: 0.002)")
+    train.add_argument("--lr", type=rate, default=0.002, help="learning rate (default: %(default)s)")
     train.add_argument(
         "--schedule",
         choices=SCHEDULES,
         default="cosine",
         metavar="NAME",
-        help=f"{', '.join(SCHEDULES)} (default: cosine)",
+        help=f"{', '.join(SCHEDULES)} (default: %(default)s)",
     )
     train.add_argument(
         "--weight-decay", type=float, default=None,
-        help="pull of the weights towards 0 (default: 0, for --model tabular 0.01)",
+        help=f"pull of the weights towards 0 ({_default('weight_decay')})",
     )  # fmt: skip
     train.add_argument(
         "--tune", type=count, default=None, metavar="N",
@@ -104,24 +112,24 @@ def add(commands: Commands) -> None:
     )
     train.add_argument(
         "--keep", choices=("best", "last"), default="best", metavar="EPOCH",
-        help="whose weights the model has: best, the epoch with the lowest validation loss, or last (default: best)",
+        help="epoch whose weights the model gets: best, that with the lowest validation loss, or last (default: %(default)s)",
     )  # fmt: skip
     train.add_argument(
         "--validation-share", type=share, default=0.1, metavar="SHARE",
-        help="share of the samples for validation during training, if the data has no validation part (default: 0.1)",
+        help="share of the samples for validation during training, if the data has no validation part (default: %(default)s)",
     )  # fmt: skip
     train.add_argument(
         "--test-share", type=share, default=0.2, metavar="SHARE",
-        help="share of the samples for the test at the end, if the data has no test part (default: 0.2)",
+        help="share of the samples for the test at the end, if the data has no test part (default: %(default)s)",
     )  # fmt: skip
-    train.add_argument("--seed", type=seed, default=0, help="seed of weights, order and dropout (default: 0)")
+    train.add_argument("--seed", type=seed, default=0, help="seed of weights, order and dropout (default: %(default)s)")
     train.add_argument(
         "--accuracy", choices=("fast", "exact"), default=None,
         help="exact: plain sums in all convolutions, slower (default: OPENBNNS_ACCURACY if set, else fast)",
     )  # fmt: skip
     train.add_argument(
         "--precision", choices=("float32", "bfloat16"), default="float32",
-        help="bfloat16: round the operands of products, which is faster on CPUs that multiply bfloat16 (default: float32)",
+        help="bfloat16: round the operands of products, which is faster on CPUs that multiply bfloat16 (default: %(default)s)",
     )  # fmt: skip
     train.add_argument(
         "--threads",
@@ -268,11 +276,13 @@ def _complete(options: argparse.Namespace, data: Any) -> None:
         raise ValueError(
             f"--tune searches settings of --model tabular, but the model is {options.model}. Leave one out."
         )
-    rows, tabular = len(data.train_x), options.model == "tabular"
-    usual = {
-        "epochs": 40 if tabular else 20, "optimizer": "adamw" if tabular else "adam", "weight_decay": 0.01 if tabular else 0.0,
-        "batch_size": 32 if not tabular or rows < 1000 else 64 if rows < 20_000 else 256,
-    }  # fmt: skip
+    usual = dict(USUAL)
+    if options.model == "tabular":
+        usual |= USUAL_FOR_TABLES
+        usual["batch_size"] = [
+            usual["batch_size"],
+            *(s for n, s in BATCHES_FOR_TABLES.items() if len(data.train_x) >= n),
+        ][-1]
     for name, value in usual.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
