@@ -19,8 +19,8 @@ _PLACINGS = 8  # how often the calls of one list may be placed
 class PlanCall(partial[object]):
     """One call of a layer, or of native code, on arrays that stay where they are.
 
-    Native code takes it into a list once, without making it, and repeats it without Python. Whatever it cannot take, and
-    whatever declines, is called here.
+    Native code takes it into a list once, without making it, and repeats it without Python. Calls that it cannot take, or
+    that decline, are made here.
     """
 
 
@@ -34,7 +34,7 @@ class NestedCall(NumpyCall):
 
 Call = PlanCall | NumpyCall
 Calls = Call | Sequence[Any]
-"""A call, or several, one after the other, also inside each other."""
+"""A call, or a nested list of calls, made one after the other."""
 
 
 def copying(target: Array, source: Array) -> Call:
@@ -127,8 +127,8 @@ class CallList:
     def run(self, weights: int = 0) -> None:
         """Make the calls. ``weights`` is a version of all parameters, by which native code knows what it has made of them.
 
-        It comes from ``_core.new_weights_version``, and is another one as soon as any parameter may have changed; 0 says
-        nothing.
+        It comes from ``_core.new_weights_version`` and changes as soon as any parameter may have changed; 0 stands for
+        unknown.
         """
         if self._planned is not None:
             self._parts[0][0].redirect(self._planned, self._planned)
@@ -194,14 +194,14 @@ class CallList:
         return not declined
 
     def _go_on(self, native: Any, calls: list[Callable[[], object]], done: int, weights: int = 0) -> None:
-        """Make the calls that are not done yet, one that has declined first."""
+        """Make the remaining calls, beginning with one that has declined."""
         while done < len(calls):
             call = calls[done]
             call(weights) if isinstance(call, NestedCall) else call()
             done = done + 1 if native is None else native.run(done + 1, weights)
 
     def _place(self) -> None:
-        """Give native code the calls that it takes; one that it does not take yet may be tried once more."""
+        """Hand native code the calls that it takes; one that it does not take yet may be tried once more."""
         first, self._left = self._left == _PLACINGS, self._left - 1
         parts: list[tuple[Any, list[Callable[[], object]]]] = []
         missed = False
@@ -226,7 +226,7 @@ def _is_native() -> bool:
 
 
 def arrays(calls: Iterable[Callable[[], object]]) -> list[Array]:
-    """The arrays among the arguments of calls, which stay the same; each once."""
+    """The arrays among the arguments of calls, which do not change between runs; each once."""
     met: dict[int, Array] = {}
     left: list[Any] = list(dict.fromkeys(calls))
     while left:

@@ -1,9 +1,9 @@
 """The gradients that a backward pass writes, those that it adds to, and those that share memory.
 
 Steps run backward from the last to the first. The gradient of a value is first written by its last reader; every other
-reader has memory of its own for the one step it takes, and adds. The step that computed a value reads its gradient, which
-is complete by then, before it writes any other. The gradient of a sum is that of its parts as it is: a part shares its
-memory as long as no addition to one gradient would change another that is still to be read.
+reader writes to temporary memory for the time of its step, which is then added. The step that computed a value reads its
+gradient, which is complete by then, before it writes any other. The gradient of a sum is that of its parts as it is: a part
+shares its memory as long as no addition to one gradient would change another that is still to be read.
 """
 
 from __future__ import annotations

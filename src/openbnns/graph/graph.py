@@ -28,11 +28,11 @@ _EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
 
 
 class TooManyExamples(RuntimeError):
-    """A recording that would rely on more examples of numbers than are worth it before some are known."""
+    """Recording ends early: it would rely on too many examples of numbers that are not known yet."""
 
 
 class InBranch(Exception):
-    """A branch that would compute numbers that sizes depend on, which only the graph around it can."""
+    """Recording of a branch fails: it would compute numbers that sizes depend on, which only the graph around it can."""
 
 
 class Graph:
@@ -162,7 +162,7 @@ class Graph:
         return given and not any(v.storage is value for op in self.operations for v in op.inputs)
 
     def make_whole(self, value: Tensor) -> bool:
-        """Let inputs, and what was moved out of them, be whole numbers; False if this value is none of these.
+        """Turn a value and the inputs that it was moved out of into whole numbers; False if it was computed otherwise.
 
         Operations that have computed with them get them as float32, as before.
         """
@@ -261,7 +261,7 @@ class Graph:
 
     @contextmanager
     def calling(self, *, module: object = None, function: str = "") -> Iterator[None]:
-        """Take the operations recorded in the block for the work of a module, or of a function that the latest one calls."""
+        """Attribute the operations recorded in the block to a module, or to a function that the latest module calls."""
         before = self.function
         if module is not None:
             self.modules.append(module)
@@ -289,7 +289,7 @@ class Graph:
         return operation.outputs[0]
 
     def close(self, outputs: Sequence[Tensor]) -> None:
-        """Nothing more is recorded."""
+        """End the recording."""
         self.outputs = list(outputs)
         self.parameters = self._used_parameters()
 

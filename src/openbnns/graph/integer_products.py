@@ -77,7 +77,7 @@ def for_inference(graph: _SomeGraph) -> _SomeGraph:
 
 
 class _Producers:
-    """The operations behind values, and what they say about them."""
+    """Facts about values that follow from the operations behind them."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._made_by = {output: operation for operation in operations for output in operation.outputs}
@@ -95,18 +95,18 @@ class _Producers:
         return self._made_by.get(self._without_ones(value).storage)
 
     def _arithmetic(self, value: Tensor, function: object) -> Arithmetic | None:
-        """The same if it is this one and nothing else."""
+        """The operation that makes a value, if it is plain arithmetic with this function."""
         made = self._maker(value)
         plain = isinstance(made, Arithmetic) and made.function is function and made.activation is IDENTITY
         return made if plain else None  # type: ignore[return-value]
 
     def _activation(self, value: Tensor, case: str) -> Activation | None:
-        """The same of a function of one value."""
+        """The operation that makes a value, if it is this function of one value."""
         made = self._maker(value)
         return made if isinstance(made, Activation) and made.function.case == case else None
 
     def _scaled(self, value: Tensor) -> tuple[Tensor, Tensor | float | None]:
-        """A value without the factor behind it."""
+        """The operand of a multiplication and its factor; the value itself if it is not a product."""
         linear = self._activation(value, "linear")
         if linear is not None:
             return linear.inputs[0], linear.function.alpha
@@ -114,7 +114,7 @@ class _Producers:
         return (made.inputs[0], _plain(made.inputs[1])) if made is not None else (value, None)
 
     def _shifted(self, value: Tensor) -> tuple[Tensor, Tensor | float]:
-        """A value without what is subtracted."""
+        """The operand of a subtraction and its subtrahend; the value itself and 0 if it is not a difference."""
         linear = self._activation(value, "linear_with_bias")
         if linear is not None and linear.function.alpha == 1:
             return linear.inputs[0], -linear.function.beta
@@ -122,7 +122,7 @@ class _Producers:
         return (made.inputs[0], _plain(made.inputs[1])) if made is not None else (value, 0.0)
 
     def _taken_apart(self, value: Tensor) -> tuple[Tensor, Tensor | float, Tensor | float | None]:
-        """x, z and s of a value s (x - z)."""
+        """x, z and s of a value s (x - z); s is None for a factor of 1."""
         made = self._maker(value)
         if (
             isinstance(made, Arithmetic)
@@ -144,7 +144,7 @@ class _Producers:
         return _Steps(whole, low, int(zero), scale) if zero.is_integer() and 0 <= zero - low <= 255 else None
 
     def _least(self, value: Tensor) -> int | None:
-        """The least of the 256 whole numbers that are all that a value can be; None if it can be others."""
+        """The least of the 256 whole numbers to which a value is limited; None if it is not."""
         made = self._maker(value)
         if isinstance(made, Activation):
             function, is_whole = made.function, self._whole(made.inputs[0])

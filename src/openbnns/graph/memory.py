@@ -41,7 +41,7 @@ class Arena:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """Memory of ``size`` bytes. A request for more than any before allocates anew, and later ones share that."""
+        """Memory of ``size`` bytes. A request for more than all before allocates new memory, which later ones share."""
         if len(self._memory) < size:
             memory = np.empty(size + ALIGNMENT, np.uint8)
             start = -memory.ctypes.data % ALIGNMENT

@@ -29,8 +29,8 @@ class CalledFunction(NamedTuple):
 class Operation:
     """One step of a network: ``outputs`` from ``inputs`` and parameters, and the gradients of both.
 
-    ``keeps_inputs`` and ``keeps_output`` say what the backward pass reads of the forward one; all else may be
-    overwritten as soon as the forward pass is through with it.
+    ``keeps_inputs`` and ``keeps_output`` say what the backward pass reads of the forward one; everything else may be
+    overwritten as soon as the forward pass no longer needs it.
     """
 
     keeps_inputs = True
@@ -73,11 +73,11 @@ class Operation:
 
     @property
     def title(self) -> str:
-        """As messages name it: the function that recorded it, or its kind."""
+        """The name in messages: the function that recorded the operation, or its kind."""
         return next((call.name for call in self.functions if call is not None), type(self).__name__)
 
     def prepare(self) -> None:
-        """Make what does not depend on free sizes, once all fusing is done."""
+        """Prepare what does not depend on free sizes, once all fusing is done."""
 
     def made(self, key: Any, make: Callable[[], Any]) -> Any:
         """The result of ``make``, such as a layer for certain sizes; the latest ones are kept."""
@@ -93,10 +93,10 @@ class Operation:
         return tuple(self.__dict__.get("_kept_layers", {}).values())
 
     def reseed(self, seed: int, step: int, index: int) -> None:
-        """Make the next forward pass draw what follows from these numbers, if the operation draws at all."""
+        """Seed the random numbers of the next forward pass, if the operation draws any."""
 
     def passed_on(self) -> Sequence[int]:
-        """Numbers of the inputs whose gradient is that of the output as it is, element by element."""
+        """The positions of the inputs whose gradient equals that of the output, element by element."""
         return ()
 
     def reads_where_told(self) -> bool:
@@ -104,7 +104,7 @@ class Operation:
         return False
 
     def fuse(self, following: Operation) -> bool:
-        """Take over the work of the operation that alone reads this one's output; False if it cannot."""
+        """Absorb the only operation that reads this one's output; False if that is not possible."""
         return False
 
     def scratch_size(self, sizes: Mapping[str, int], backward: bool) -> int:
@@ -137,7 +137,8 @@ class Operation:
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Calls:
-        """:meth:`backward` with all outputs; the gradient of one that nothing depends on is None, but never all."""
+        """:meth:`backward` with all outputs; outputs that nothing depends on have the gradient None, but never all of
+        them."""
         assert dy[0] is not None
         return self.backward(x, y[0], dy[0], dx, dp)
 

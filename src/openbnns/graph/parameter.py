@@ -19,8 +19,8 @@ from .seeds import next_seed
 from .tensor import FUNCTIONS, Array, Expression, Tensor, numpy_function, recorded_graph
 
 making = RLock()
-"""Held while a graph is recorded, a program made, or a parameter gets its values: networks may share modules, which note sizes
-then, and operations hold what belongs to the program that is being made."""
+"""A lock for recording graphs, making programs and giving parameters their values: networks may share modules, which store
+sizes then, and operations hold what belongs to the program that is being made."""
 if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
     os.register_at_fork(before=making.acquire, after_in_parent=making.release, after_in_child=making.release)
 
@@ -43,9 +43,9 @@ class Parameter(Expression):
     at once if all sizes of the layer were given, else when the network is built. Assigned to another layer, they are shared
     by both, before or after that.
 
-    Initial values are drawn when they are first looked at, or when a network is built with them. What was looked at or
-    set stays as it is: a seed of ``build`` or of a trainer decides all others, and :func:`openbnns.nn.manual_seed` what is
-    looked at before.
+    Initial values are drawn when they are first read, or when a network is built with them. Values that were read or set
+    stay as they are: a seed of ``build`` or of a trainer decides all others, and :func:`openbnns.nn.manual_seed` those that
+    are read before.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -151,7 +151,7 @@ class Parameter(Expression):
         return layer._shape_of(name)
 
     def make(self, shape: tuple[int, ...], generator: np.random.RandomState | None = None) -> None:
-        """Let the layer give it values, if it has none yet: from this generator, or else from one of its own."""
+        """Let the layer draw the values, if there are none yet, from this generator or else from a new one."""
         if self._maker is None:
             return
         with making:
@@ -163,7 +163,7 @@ class Parameter(Expression):
                 self._set(np.array(made, np.float32, order="C"), shared=False)
 
     def reseed(self, generator: np.random.RandomState) -> None:
-        """Let values that are not drawn yet follow from this generator when they are."""
+        """Set the generator for values that are not drawn yet."""
         self._seed = int(generator.randint(2**32, dtype=np.uint32))
 
     @property
@@ -198,7 +198,7 @@ class Parameter(Expression):
 
     @property
     def array(self) -> Array:
-        """The values, for those that only read them, or that say so (:func:`note_step`)."""
+        """The values, for code that only reads them, or that reports its writes (:func:`note_step`)."""
         if self._data is None:
             self.make(self.shape)
         assert self._data is not None
@@ -262,7 +262,7 @@ class Parameter(Expression):
         return np.array(self.data, dtype, copy=True) if copy else np.asarray(self.data, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
-        """In ``forward`` a value; elsewhere what NumPy makes of the numbers."""
+        """In ``forward`` a value; elsewhere the result of NumPy."""
         if _recording():
             return numpy_function(ufunc, method)(*given, **named)
         arrays = [p.data if isinstance(p, Parameter) else p for p in given]
@@ -296,7 +296,7 @@ class Parameter(Expression):
         return float(self)
 
     def _compared(self, name: str, other: Any) -> Any:
-        """In ``forward`` a mask; elsewhere what NumPy says about the values."""
+        """In ``forward`` a mask; elsewhere the result of NumPy."""
         if _recording() or isinstance(other, Tensor):
             return super()._compared(name, other)
         return _COMPARISONS[name](self.data, other.data if isinstance(other, Parameter) else other)
@@ -375,7 +375,7 @@ _COMPARISONS = {
 }  # fmt: skip
 
 _UNLISTED = ("array", "bind_grad", "lost_by", "make", "of", "reseed", "sized", "used", "written_by")
-"""Attributes that are for modules of this package only, left out of listings for users."""
+"""Attributes for modules of this package only, which listings for users leave out."""
 
 _KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
 """Attributes that a copy of a parameter takes over; memory that was shared counts as shared in the copy, too."""
@@ -416,7 +416,7 @@ def requiring_gradients(parameters: Iterable[Parameter]) -> tuple[bool, ...]:
 
 
 def trainable(parameters: Iterable[Parameter]) -> list[bool]:
-    """True for those that take a step: those that a network uses and that require a gradient."""
+    """True for each parameter that takes a step: a network uses it, and it requires a gradient."""
     return [p._requires_grad and p.used for p in parameters]
 
 
@@ -437,7 +437,7 @@ class Mismatch(ValueError):
 
 
 def as_float_array(value: Any) -> Array:
-    """An array of ours, of NumPy or of PyTorch, as float32."""
+    """An array or parameter, NumPy's, PyTorch's or of this library, as float32."""
     if isinstance(value, Parameter):
         value = value.data
     elif hasattr(value, "detach"):

@@ -6,7 +6,7 @@ last reader to that of its writer. ``memory.plan`` lets buffers share memory acc
 gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
 computed again. In bfloat16, what is kept is rounded (``waiting.py``).
 
-What follows from parameters and constants alone is settled: for inference it is computed when a parameter has changed, not in
+Steps that depend on parameters and constants alone are settled: for inference they run when a parameter has changed, not in
 every run.
 """
 
@@ -196,7 +196,7 @@ class Program:
         return settled
 
     def _place(self) -> None:
-        """Find out when each piece of memory is in use."""
+        """Determine when each piece of memory is in use."""
         self.gradient_blocks.clear()
         self.added_blocks.clear()
         self._place_values()
@@ -319,7 +319,7 @@ class Program:
         return self._piece(self._kept_blocks[index], self._number) if index in self._kept_blocks else NO_MEMORY
 
     def _join(self, part: Tensor, whole: Tensor) -> None:
-        """Lay the gradients of both into the same memory."""
+        """Place the gradients of both in the same memory."""
         block, other = self.gradient_blocks[whole], self.gradient_blocks[part]
         block.start, block.end = min(block.start, other.start), max(block.end, other.end)
         self.gradient_blocks[part] = block
@@ -483,7 +483,7 @@ class Program:
         return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
 
     def _settle(self, weights: int) -> None:
-        """Compute what follows from the parameters, if any may have changed since."""
+        """Run the settled steps, if a parameter may have changed since."""
         if self._settling.calls and (weights == 0 or weights != self._settled_for):
             self._settling.run(weights)
             self._settled_for = weights
@@ -518,7 +518,7 @@ class Program:
         return self.outputs[0]
 
     def seed(self, seed: int, step: int) -> None:
-        """Make the random choices of the next forward pass a function of these two numbers alone."""
+        """Seed the random choices of the next forward pass with these two numbers alone."""
         for index, operation in enumerate(self._random):
             operation.reseed(seed, step, index)
 
@@ -572,7 +572,7 @@ class Program:
         return Table(("pass", "operation", "call", "kind", "ms"), cells, footer=footer, words=4)
 
     def backward(self, *, input_gradients: bool = True) -> None:
-        """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
+        """Compute all gradients from ``output_gradients``, or only those needed for the parameters."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
 
     @property

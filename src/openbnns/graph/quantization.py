@@ -45,7 +45,7 @@ def candidates(operations: Iterable[Operation]) -> list[Operation]:
 
 
 class Ranges:
-    """The numbers that values of a graph have on samples: their ends, and how often which come up in between."""
+    """The ranges and histograms of a graph's values on samples."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._values = {v.storage for op in operations if _is_read(op) for v in (*op.inputs, *op.outputs)}
@@ -86,7 +86,7 @@ class Ranges:
         self._counts[value] = self._counts.get(value, 0) + counts
 
     def share(self, source: Tensor, result: Tensor) -> None:
-        """Let a value be the same bytes as the one that it is some elements of."""
+        """Let a value share the scaling of the value whose elements it shows."""
         self._scalings[result] = self.scaling(source)
 
     def scaling(self, value: Tensor) -> Scaling:
@@ -115,7 +115,7 @@ def quantized(
 ) -> list[Operation]:
     """The operations with those that are ``chosen``, of the candidates, on bytes.
 
-    What lies between them, sums and the largest of windows, works on bytes as well. Values that both kinds of operations read
+    Sums and maximum poolings between them work on bytes as well. Values that both kinds of operations read
     are converted.
     """
     return _Rewriting(operations, outputs, chosen, ranges).operations

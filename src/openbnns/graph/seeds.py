@@ -36,7 +36,7 @@ def manual_seed(seed: int) -> None:
 
 
 def next_seed() -> int:
-    """A number from the generator, to make another one with."""
+    """A number from the generator, as the seed of another one."""
     return int(_generator.randint(2**32, dtype=np.uint32))
 
 

@@ -1,4 +1,5 @@
-"""Networks in which sizes depend on numbers: programs one after the other, and what finds the sizes in between.
+"""Networks in which sizes depend on numbers: programs one after the other, with operations between them that find the
+sizes.
 
 A recording names sizes that only a run knows (``FreeSizes.computed``), with an example for each. The operations that find
 them (``Operation.finds_sizes``) cut its graph into segments. Each segment is a program for the sizes that are known by then; the
@@ -32,7 +33,7 @@ _MET = 64  # numbers that guards are known to be met for
 
 
 class OtherNumbers(Exception):
-    """A run has found numbers that its recording does not serve."""
+    """Signal that a run has computed numbers for which its recording is not valid."""
 
     def __init__(self, numbers: list[int]) -> None:
         super().__init__(numbers)
@@ -236,7 +237,7 @@ class Path:
 
 
 class SegmentedProgram:
-    """A graph in segments, with the interface of :class:`Program`: filled, run, and gone back through in the same way.
+    """A graph in segments, with the interface of :class:`Program` for inputs, runs and backward passes.
 
     Results lie where they are from run to run as long as they have the same shapes, which losses rely on.
     ``again`` gives the graph that is recorded for the numbers that a run has found.

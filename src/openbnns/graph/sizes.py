@@ -43,7 +43,7 @@ class Guard(NamedTuple):
     holds: bool
     place: str
     required: bool = False
-    """True if anything else would have been an error: nothing else could have been recorded."""
+    """True if any other outcome would have been an error, so that nothing else could have been recorded."""
 
     def is_met(self, sizes: Mapping[str, int]) -> bool:
         """True if the comparison comes out as in the recording."""
@@ -60,7 +60,7 @@ class Guard(NamedTuple):
 
 
 class FreeSizes:
-    """The free sizes of one run of a function, and what that run took for granted about them.
+    """The free sizes of one run of a function, and the guards that the run left.
 
     ``place`` says where guards come from, if not from the line of the user's code that runs: the operation of a file.
     ``computed`` are the names of sizes that are known only while the graph runs, in the order in which they become known.

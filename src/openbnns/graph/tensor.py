@@ -40,7 +40,7 @@ recorded_graph: ContextVar[Graph | None] = ContextVar("recorded_graph", default=
 """The graph that is being recorded, if any."""
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""The functions of tensors by name. They enter themselves; operators and methods look them up."""
+"""The functions of tensors by name. They register themselves; operators and methods look them up."""
 
 
 class _Conversions:
@@ -57,7 +57,7 @@ class _Conversions:
         return _operated("as_numbers", self)
 
     def long(self) -> Tensor:
-        """The value as whole numbers that may look something up; what stands behind the point is dropped."""
+        """The value as whole numbers for lookups; fractions are dropped."""
         return _operated("as_integers", self)
 
     int = long
@@ -630,7 +630,7 @@ function_names: set[str] = set()
 
 
 def document(described: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Let methods say what the functions say that they stand for, and messages name these functions."""
+    """Give methods the docstrings of the functions behind them, and let messages name these functions."""
     function_names.update(names)
     for name, member in vars(Expression).items():
         if callable(member) and not name.startswith("_") and not member.__doc__:
@@ -658,7 +658,7 @@ _UFUNCS: dict[Any, str] = {
 
 
 def numpy_function(ufunc: Any, method: str) -> Callable[..., Tensor]:
-    """The function of values that one of NumPy stands for in ``forward``."""
+    """The function of values that replaces one of NumPy in ``forward``."""
     name = _UFUNCS.get(ufunc)
     if name is None or method != "__call__":
         raise TypeError(

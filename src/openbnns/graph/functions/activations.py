@@ -1,4 +1,4 @@
-"""Activations, with PyTorch's names, arguments and defaults; ``inplace`` is taken and makes no difference."""
+"""Activations, with PyTorch's names, arguments and defaults; ``inplace`` is accepted and ignored."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def hardshrink(input: TensorLike, lambd: float = 0.5) -> Any:
 
 @function
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Any:
-    """x moved towards 0 by ``lambd``, and 0 where it would pass it."""
+    """x moved towards 0 by ``lambd``, but not past 0."""
     return _activated(_F.soft_shrink(alpha=float(lambd)), input, "softshrink")
 
 

@@ -1,4 +1,4 @@
-"""Functions of tensors: how they are entered, recorded, or run at once on arrays; and conversions of their arguments."""
+"""Functions of tensors: their registration, recording, or immediate run on arrays; and conversions of their arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def _entered(body: Callable[_P, _T], run: Callable[..., Any]) -> Callable[_P, _T]:
-    """The function as users call it, entered into the table of functions; ``run`` runs it outside of a network."""
+    """The function as users call it, registered in the table of functions; ``run`` runs it outside of a network."""
     checked = with_flags(body, spelled(body))
 
     @wraps(body)
@@ -91,7 +91,7 @@ def open_graph() -> Graph:
 
 
 def value(given: TensorLike, who: str) -> Tensor:
-    """A value for what a function was given."""
+    """The argument of a function as a value."""
     if isinstance(given, Tensor):
         return given
     graph = open_graph()
@@ -128,7 +128,7 @@ def indices(given: TensorLike, who: str) -> Tensor:
 
 
 def axis_of(x: Tensor, dim: Any, who: str, *, extra: int = 0) -> int:
-    """The axis that ``dim`` means, counted from 0; ``extra`` for one that is to be made."""
+    """The axis that ``dim`` names, counted from 0; ``extra`` allows one behind the last, for new axes."""
     rank = x.ndim + extra
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
         raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has the axes 0 to {rank - 1}.")

@@ -262,13 +262,13 @@ def erf(input: TensorLike) -> Any:
 
 @function
 def erfc(input: TensorLike) -> Any:
-    """One less the error function, exact where that is nearly one."""
+    """One minus the error function, accurate where that is nearly one."""
     return _elementwise("erfc", input)
 
 
 @function
 def log1p(input: TensorLike) -> Any:
-    """log(1 + x), exact near 0."""
+    """log(1 + x), accurate near 0."""
     return _elementwise("log1p", input)
 
 
@@ -280,7 +280,7 @@ def log10(input: TensorLike) -> Any:
 
 @function
 def expm1(input: TensorLike) -> Any:
-    """exp(x) - 1, exact near 0."""
+    """exp(x) - 1, accurate near 0."""
     return _elementwise("expm1", input)
 
 
@@ -310,7 +310,7 @@ def logaddexp(input: TensorLike, other: TensorLike) -> Any:
 
 @function
 def remainder(input: TensorLike, other: TensorLike) -> Any:
-    """``input % other``: what is left of a division, with the sign of ``other``.
+    """``input % other``: the remainder of a division, with the sign of ``other``.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -334,7 +334,7 @@ def floor_divide(input: TensorLike, other: TensorLike) -> Any:
 
 @function
 def trunc(input: TensorLike) -> Any:
-    """The whole number towards 0, through which no gradient goes."""
+    """The input rounded towards 0; no gradient goes through."""
     return _elementwise("trunc", input)
 
 
@@ -587,6 +587,6 @@ def as_numbers(input: TensorLike) -> Any:
 
 @function
 def as_integers(input: TensorLike) -> Any:
-    """The input as whole numbers that may look something up; what stands behind the point is dropped."""
+    """The input as whole numbers for lookups; fractions are dropped."""
     x = value(input, "long")
     return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))

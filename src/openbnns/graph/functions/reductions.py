@@ -218,7 +218,8 @@ def _ordered(input: TensorLike, dim: int, descending: bool, who: str, count: Any
 
 @function
 def sort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The elements along ``dim`` in order, and where they stood: (values, indices). Equal ones always keep their order.
+    """The elements along ``dim`` in order, with their former positions: (values, indices). Equal ones always keep their
+    order.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -237,7 +238,8 @@ def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: 
 
 @function
 def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The ``k`` largest elements along ``dim``, or the smallest, and where they stand: (values, indices), always in order."""
+    """The ``k`` largest elements along ``dim``, or the smallest, with their positions: (values, indices), always in
+    order."""
     x = value(input, "topk")
     size = x.shape[axis_of(x, dim, "topk")]
     if isinstance(k, bool) or not hasattr(k, "__index__") or isinstance(k, Tensor):

@@ -1,4 +1,4 @@
-"""Integers that look something up: rows of a table, entries and elements along axes, ranges and flat indices."""
+"""Lookups by integers: rows of a table, entries and elements along axes, ranges and flat indices."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Normalization(ActivatedOperation):
 
     @property
     def takes_whole_samples(self) -> bool:
-        """True if a sample of the layer is all behind the first axis."""
+        """True if a sample of the layer consists of all axes but the first."""
         whole = self.output.shape[1:]
         return is_same_shape(self.sample, image_shape(whole) if len(whole) == 2 else whole)
 

@@ -83,7 +83,7 @@ class Pooling(Operation):
 
 
 class MaxPoolingWithIndices(Operation):
-    """The largest values, and where they stand in their plane: row * width + column."""
+    """The largest values, and their positions in their plane: row * width + column."""
 
     keeps_inputs = False
     keeps_output = True
@@ -109,7 +109,7 @@ class MaxPoolingWithIndices(Operation):
 
 
 class MaxUnpooling(Operation):
-    """Values at the places that a maximum pooling found them at, zeros elsewhere."""
+    """Values at the positions where a maximum pooling found them, zeros elsewhere."""
 
     def __init__(self, x: Tensor, indices: Tensor, output_shape: Sequence[AnySize]) -> None:
         super().__init__([x, indices], Tensor(x.graph, output_shape))

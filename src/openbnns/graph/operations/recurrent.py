@@ -44,7 +44,7 @@ class InitialState:
         return view
 
     def writing(self, gradient: Array, to: Array) -> list[Call]:
-        """The calls that write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
+        """The calls that write a gradient (N, H) to its part of the value's gradient; the rest of the value gets none."""
         part = self._part(to)
         calls = [] if part.size == to.size else [clearing(to)]
         if part.shape == gradient.shape:
@@ -134,7 +134,7 @@ class Recurrent(Operation):
         )
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Array]:
-        """Where forward and backward find what they share, by slots of the plan."""
+        """The arrays that forward and backward share, by slots of the plan."""
         tensors = {_Z: y[2], _U: self.weights[1].array, _Y: y[0], _HN: y[1]}
         if self.biases:
             tensors[_B] = self.biases[1].array

@@ -15,7 +15,7 @@ from .base import ShapedOperation, Sizes, merged_axes, shape
 
 
 class Reduction(ShapedOperation):
-    """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``."""
+    """A reduction over axes; the result does not have them, or has them with size 1 if ``keep``."""
 
     is_pure = True
 
@@ -49,7 +49,7 @@ class Reduction(ShapedOperation):
 
 
 class Sort(Operation):
-    """The elements along an axis in order, and where they stood; only the first ``count`` of them if that is given.
+    """The elements along an axis in order, with their former positions; only the first ``count`` of them if that is given.
 
     Equal ones stay in the order that they have; NaN counts as larger than any number.
     """
