@@ -14,7 +14,7 @@ _MOST_FIELDS = 2**20
 
 
 class Message:
-    """The fields of a message by number. ``who`` says in errors what it is."""
+    """The fields of a message by number. ``who`` names the message in errors."""
 
     def __init__(self, data: memoryview, who: str) -> None:
         self.data, self.who = data, who

@@ -1,4 +1,4 @@
-"""Files of weights by their kinds: ours, NumPy's, PyTorch's and Keras's."""
+"""Files of weights in four formats: safetensors, NumPy's, PyTorch's and Keras's."""
 
 from __future__ import annotations
 

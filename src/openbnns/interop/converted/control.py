@@ -88,7 +88,7 @@ def sized_by_data(
 
 
 Ways = Callable[[Mapping[str, ForeignTensor]], Sequence[ForeignTensor]]
-"""Records one way that a condition may come out, on tensors by name; gives its results."""
+"""A function that records one outcome of a condition, on tensors by name, and returns its results."""
 
 
 def branch(
@@ -130,7 +130,7 @@ def _one(condition: ForeignTensor) -> ForeignTensor:
 def _both(
     condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Ways]
 ) -> list[ForeignTensor] | None:
-    """Both ways as graphs of their own; None if their results differ in shape, or sizes in them depend on numbers."""
+    """Both outcomes as separate graphs; None if their results differ in shape, or sizes in them depend on numbers."""
     outer = _graph()
     changing = {name: x for name, x in captured.items() if isinstance(x, ForeignTensor) and isinstance(x.held, Tensor)}
     if any(not isinstance(x, ForeignTensor) for x in captured.values()):

@@ -37,7 +37,7 @@ class SampleNumbers(Function):
 
 
 class ByElement(Function):
-    """A function whose result lies element by element under its operands; no gradient goes through."""
+    """An elementwise function with broadcasting, through which no gradient goes."""
 
     is_pure = True
 
@@ -56,7 +56,7 @@ class ByElement(Function):
 
 
 class WholeNumbers(ByElement):
-    """Arithmetic of whole numbers by name, with all of their digits."""
+    """Exact arithmetic of whole numbers, by name."""
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:

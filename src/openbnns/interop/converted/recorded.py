@@ -29,7 +29,7 @@ class Port(NamedTuple):
 
 
 class Recorded(ForeignPart):
-    """A network whose ``forward`` runs steps on tensors. It is recorded once for all sizes that its steps allow.
+    """A network whose ``forward`` runs the steps of a program. It is recorded once for all sizes that its steps allow.
 
     ``weights`` are parameters, and arrays that are saved with them, by name. Axis 0 of inputs is free under one name if
     ``batch`` is the number that the program was written for. ``results`` are the names of the outputs, if it says them.

@@ -1,4 +1,5 @@
-"""Tables of what can be taken over from another library; documentation and error messages are made from them."""
+"""Tables of the operations that can be converted from another library; documentation and error messages are made from
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class Registry:
         self.groups: dict[str, list[str]] = {}
 
     def register(self, group: str, *names: str) -> Callable[[Handler], Handler]:
-        """Marks a handler."""
+        """A decorator that registers a handler."""
 
         def decorate(handler: Handler) -> Handler:
             for name in names:

@@ -15,7 +15,7 @@ from ...nn import functional as F
 
 
 class Misfit(ValueError):
-    """Arguments that an operation cannot take; the message of the network adds the place."""
+    """An error for arguments that an operation cannot take; the network's message adds the place."""
 
 
 NODE_ERRORS = (
@@ -30,7 +30,7 @@ NODE_ERRORS = (
     AssertionError,
     MemoryError,
 )
-"""Errors that a malformed node of a file may raise while it is recorded."""
+"""The errors that a malformed node of a file may raise while it is recorded."""
 
 
 class ForeignTensor:
@@ -79,7 +79,7 @@ class ForeignTensor:
 
     @property
     def broadcast(self) -> Tensor:
-        """As a value to compute with that meets others element by element: not repeated."""
+        """As a value for elementwise operations with others: not repeated."""
         value = ForeignTensor(self.held, self.kind).value if self._is_repeated else self.value
         if value.dtype == FLOAT32:
             return value
@@ -90,7 +90,7 @@ class ForeignTensor:
 
     @property
     def whole(self) -> Tensor:
-        """As a value of whole numbers that meets others element by element: not repeated."""
+        """As a value of whole numbers for elementwise operations with others: not repeated."""
         value = ForeignTensor(self.held, self.kind).value if self._is_repeated else self.value
         return value if value.dtype.kind == "i" else value.long()
 

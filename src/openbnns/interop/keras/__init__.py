@@ -1,8 +1,8 @@
 """Weights of Keras models: ``.weights.h5``, ``.keras`` and the older ``.h5`` files, for layers that both have.
 
-Files say of each layer its class and number, ``conv2d_1``, and its arrays in a fixed order. Layers of a class are matched with
-layers of the same kind in the network, in their order; everything else is checked by shape. Keras has channels last, so the
-features of images are in another order there, which the layer behind a ``Flatten`` has to follow.
+Files name each layer by class and number, ``conv2d_1``, and have its arrays in a fixed order. Layers of a class are matched
+with layers of the same kind in the network, in their order; everything else is checked by shape. Keras has channels last,
+so the features of images are in another order there, which the layer behind a ``Flatten`` has to follow.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _endings(module: Any) -> list[str]:
 
 
 def save_from(network: Module, path: Any) -> list[tuple[str, str]]:
-    """Write the weights of a network to a ``.weights.h5`` file; gives which layer became which of Keras."""
+    """Write the weights of a network to a ``.weights.h5`` file, and return which layer became which of Keras."""
     if not str(path).endswith(".weights.h5"):
         raise ValueError(
             f"{path}: weights for Keras are written to files that end in .weights.h5, for model.load_weights. A .keras archive "

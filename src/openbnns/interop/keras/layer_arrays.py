@@ -58,7 +58,7 @@ def from_depthwise(state: LayerState, inputs: int) -> Arrays:
 
 
 def _named(*names: str) -> Form:
-    """Arrays as they are, in this order; those behind may be missing."""
+    """Arrays as they are, in this order; the last ones may be missing."""
     return Form(
         lambda arrays: dict(zip(names, arrays, strict=False)), lambda state: [state[n] for n in names if n in state]
     )
@@ -73,18 +73,18 @@ def _lstm(arrays: Arrays) -> LayerState:
 
 
 def _from_lstm(state: LayerState) -> Arrays:
-    """Keras has one bias, the sum of ours."""
+    """Arrays with one bias, as in Keras, which is the sum of ours."""
     bias = [state["bias_ih"] + state["bias_hh"]] if "bias_ih" in state else []
     return [state["weight_ih"].T, state["weight_hh"].T, *bias]
 
 
 def _gates(hidden: int) -> Array:
-    """Keras has the update gate of a GRU first; the same order leads back."""
+    """The order of a GRU's rows in Keras, the update gate first; the same exchange leads back."""
     return np.concatenate([np.arange(hidden) + hidden * gate for gate in (1, 0, 2)])
 
 
 def _gru(arrays: Arrays) -> LayerState:
-    """With ``reset_after``, Keras has two biases."""
+    """The state of a GRU with ``reset_after``, which has two biases in Keras."""
     kernel, recurrent, *bias = arrays
     order = _gates(len(recurrent))
     if kernel.shape[1:] != order.shape or recurrent.shape[1:] != order.shape:

@@ -27,7 +27,7 @@ class Call:
     run: Callable[[Graph, Mapping[str, Any]], list[Any]] | None = None
     steps: Steps = field(default_factory=Steps)
     asked: set[str] = field(default_factory=set)
-    """Attributes that were read; others would be ignored, so that a node that has them is refused."""
+    """Attributes that were read; a node with others is refused, because they would be ignored."""
 
     @property
     def op(self) -> str:
@@ -35,7 +35,7 @@ class Call:
 
     @property
     def outputs(self) -> int:
-        """How many of its outputs are read, or may be."""
+        """The number of outputs that are read, or may be."""
         return max((i + 1 for i, name in enumerate(self.node.outputs) if name), default=0)
 
     def has(self, name: str) -> bool:
@@ -48,11 +48,11 @@ class Call:
         return self.node.attributes.get(name, default)
 
     def ignored(self, *names: str) -> None:
-        """Attributes that make no difference here."""
+        """Mark attributes as read that make no difference here."""
         self.asked.update(names)
 
     def require_all_asked(self) -> None:
-        """Refuse attributes that were not looked at."""
+        """Raise an error for attributes that were not read."""
         left = sorted(self.node.attributes.keys() - self.asked)
         if left:
             raise Misfit(f"its attribute {left[0]!r} has no counterpart here")
@@ -107,12 +107,12 @@ class Call:
         return None if value is None else value
 
     def without(self, name: str) -> Call:
-        """The same without an attribute."""
+        """The same call without an attribute."""
         others = {key: value for key, value in self.node.attributes.items() if key != name}
         return replace(self, node=replace(self.node, attributes=others))
 
     def only(self, **allowed: Any) -> None:
-        """Refuse attributes with other values than these, which are what there is a counterpart for."""
+        """Raise an error for attributes with other values than these, the only ones with a counterpart."""
         for name, value in allowed.items():
             given = self.attribute(name, value)
             if given != value:

@@ -1,6 +1,6 @@
 """Operators of ai.onnx.ml, which scikit-learn and libraries of trees are written with, as ONNX's own.
 
-What a linear model multiplies with, and what the leaves of trees say, become weights, which are trained. Samples go down all
+The coefficients of linear models and the values of leaves become weights, which are trained. Samples go down all
 trees at once: every step looks up which feature a node asks for, and the number that it is compared with.
 """
 
@@ -20,11 +20,11 @@ DOMAIN = "ai.onnx.ml"
 
 
 class _NoForm(ValueError):
-    """A node as it is used has no form in ONNX's own operators."""
+    """An error for a node that cannot be expressed in ONNX's own operators."""
 
 
 def in_own_operators(onnx: Any, proto: Any, opset: int, place: Any) -> None:
-    """Put nodes of ONNX's own operators in place of those of ai.onnx.ml that have such a form."""
+    """Replace nodes of ai.onnx.ml by nodes of ONNX's own operators where that is possible."""
     graph = proto.graph
     if not any(node.domain == DOMAIN for node in graph.node):
         return

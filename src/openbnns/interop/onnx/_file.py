@@ -1,4 +1,4 @@
-"""ONNX files as plain data. Nothing in a file is believed before it is checked, and sizes are checked before memory is taken."""
+"""ONNX files as plain data. Everything in a file is checked before it is used, and sizes before memory is allocated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMPOSED = (
     "AffineGrid", "CenterCropPad",
     "NegativeLogLikelihoodLoss", "RotaryEmbedding", "SequenceMap", "SoftmaxCrossEntropyLoss", "SwiGLU",
 )  # fmt: skip
-"""Operators that ONNX defines by others, which are put in their place."""
+"""Operators that ONNX defines by others, which replace them."""
 
 _ROUNDS = 4
 _MOST_BYTES = 2**31  # of a file, which is what protocol buffers can hold
@@ -75,12 +75,13 @@ class Node:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """All that it depends on: its inputs, and what its graphs read of the graph around them."""
+        """The names of all tensors that it depends on: its inputs, and those that its graphs read from the graph around
+        them."""
         graphs = self.graphs
         return (*self.inputs, *(name for graph in graphs for name in graph.captured)) if graphs else self.inputs
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """The name in messages."""
         shown = self.name or next((name for name in self.outputs if name), "")
         return f"{self.op} {shown!r}" if shown else self.op
 
@@ -126,7 +127,7 @@ class Model:
 
 
 def read(path: str | os.PathLike[str]) -> Model:
-    """The model of a file; raises OnnxError for what is none."""
+    """The model of a file; raises OnnxError for a file that is not an ONNX model."""
     onnx = require_onnx("nn.from_onnx")
     place = Path(path)
     try:
@@ -189,7 +190,8 @@ def _all_names(graph: Any) -> set[str]:
 
 
 def _inlined(proto: Any, composed: Sequence[str], place: Path) -> Any:
-    """The model with its own functions, and operators that ONNX defines by others, replaced by what they do."""
+    """The model with calls of its own functions, and of operators that ONNX defines by others, replaced by their
+    definitions."""
     inliner = import_module("onnx.inliner")
     try:
         if not composed:
@@ -452,7 +454,7 @@ def _external(tensor: Any, where: str, folder: Path, needed: int) -> bytes:
 
 
 def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
-    """The nodes so that each comes behind those that it reads from."""
+    """The nodes in an order in which each comes after those that it reads from."""
     makers = {name: node for node in nodes for name in filter(None, node.outputs)}
     waits: dict[int, int] = {}
     readers: dict[int, list[Node]] = {}
@@ -482,7 +484,7 @@ def _ordered(nodes: list[Node], known: set[str], place: Path) -> list[Node]:
 
 
 def _sorted(nodes: list[Node], known: set[str]) -> bool:
-    """True if the nodes are in order as they stand."""
+    """True if the nodes are in order already."""
     seen = set(known)
     for node in nodes:
         if any(name and name not in seen for name in node.reads):

@@ -43,7 +43,7 @@ class GraphFile:
     # Names.
 
     def fresh(self, wanted: str) -> str:
-        """A name that nothing has yet."""
+        """A new name."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1
@@ -130,7 +130,7 @@ class GraphFile:
         return self.node("Constant", value=tensor)
 
     def named(self, wanted: str, source: str) -> str:
-        """A value under another name, for those who look for it."""
+        """A value under another name."""
         name = self.fresh(wanted)
         self.nodes.append(self.onnx.helper.make_node("Identity", [source], [name], name=self.fresh("Identity")))
         return name
@@ -234,13 +234,13 @@ class GraphFile:
         return chosen, self.onnx.helper.make_tensor_value_info(chosen, kind, dimensions)
 
     def begin(self, value: Tensor, source: str) -> None:
-        """The network begins with this value, which nodes have made of the inputs of the graph."""
+        """Let the network begin with this value, which nodes have computed from the inputs of the graph."""
         name = self.named("prepared", source)
         self._begin(value, name)
         self.bounds["input"] = self.described(value, name)
 
     def end(self, value: Tensor, source: str) -> str:
-        """The network ends with this value, of which nodes make an output of the graph."""
+        """Let the network end with this value, from which nodes compute an output of the graph."""
         name = self.named("scores", source)
         self.bounds["output"] = self.described(value, name)
         return name
@@ -261,12 +261,12 @@ class GraphFile:
     # Operations.
 
     def note(self, operation: str, first: int) -> None:
-        """An operation has become the nodes from this one on."""
+        """Note that an operation has become the nodes from this one on."""
         ops = [node.op_type for node in self.nodes[first:] if node.op_type != "Constant"]
         self.converted.append((self.place, operation, " ".join(ops)))
 
     def enter(self, operation: Operation) -> None:
-        """Count nodes from here on to the layer of this operation."""
+        """Attribute nodes from here on to the layer of this operation."""
         self.place = self.place_of(operation)
 
     def place_of(self, operation: Operation) -> str:

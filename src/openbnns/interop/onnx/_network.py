@@ -40,7 +40,7 @@ class OnnxPart(ForeignPart):
 
 
 class Network(OnnxPart):
-    """A network from ONNX. It is called, trained, saved and looked at like any other one here.
+    """A network from ONNX. It is called, trained, saved and inspected like any other network here.
 
     Inputs have the shapes of the file: numbers, and names of sizes that are free. ``written`` are the numbers that the file has
     for some of these.
@@ -63,7 +63,7 @@ class Network(OnnxPart):
             self._put(name, part)
 
     def _put(self, name: str, part: Any) -> None:
-        """Hold a weight under its name, in parts by the dots of it if that is possible."""
+        """Hold a weight under its name, whose dots are paths of submodules if that is possible."""
         *path, last = name.split(".")
         home: Any = self
         for step in path:
@@ -121,7 +121,7 @@ class Network(OnnxPart):
         return super()._input_array(x, index)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
-        """Why inputs of these shapes are not taken: what the file fixes, and where."""
+        """The message for inputs that do not fit: the sizes that the file fixes, and where."""
         free = FreeSizes({})
         try:
             self._with_free_sizes(shapes, free)
@@ -184,7 +184,7 @@ class Network(OnnxPart):
         return [held[port.name] for port in inner.outputs]
 
     def converted(self) -> list[tuple[str, str, str]]:
-        """The nodes as they run here: their names, the operation here, and the shape of its result."""
+        """The nodes as they run: their names, the operation here, and the shape of its result."""
         rows = []
         for operation in recorded_graph(self).operations:
             names = [call.name for call in operation.functions if call is not None]

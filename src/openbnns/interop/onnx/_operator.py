@@ -11,11 +11,11 @@ from ..converted.registry import Handler
 
 @dataclass(frozen=True)
 class Operator:
-    """All that is known of an operator. Places are those of its inputs."""
+    """All facts about an operator. Numbers in them are positions of its inputs."""
 
     group: str
     record: Handler
-    """Takes the call and its tensors, None for those left out, and gives one or several."""
+    """A function of the call and its tensors, None for those left out, that returns one tensor or several."""
     compute: Handler | None = None
     """The same on arrays in NumPy: for constants, which are computed once, and for whole numbers and masks, which have no
     gradient. Sizes that are free stand in arrays of objects."""
@@ -26,7 +26,7 @@ class Operator:
     by_element: bool = False
     """True if results of ``compute`` have the broadcast shape of the operands."""
     moves: bool = False
-    """True if it puts elements in other places and leaves them as they are."""
+    """True if it moves elements without changing them."""
     shaping: tuple[int, ...] = ()
     """Whole numbers that shapes of results follow from, which are read if a run computes them."""
     settings: Container[int] = ()
@@ -36,7 +36,7 @@ class Operator:
     once_attributes: tuple[str, ...] = ()
     """Whole numbers that are inputs behind the first one now, in this order, and were attributes in old versions."""
     ignores: tuple[str, ...] = ()
-    """Attributes that say nothing, or nothing that matters here."""
+    """Attributes without an effect, or without one that matters here."""
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -49,7 +49,7 @@ def add(group: str, name: str, record: Handler, **facts: Any) -> None:
 
 
 def operator(group: str, *names: str, **facts: Any) -> Callable[[Handler], Handler]:
-    """Marks what records operators of these names; the facts are fields of :class:`Operator`."""
+    """A decorator of functions that record operators of these names; the facts are fields of :class:`Operator`."""
 
     def decorate(record: Handler) -> Handler:
         for name in names:

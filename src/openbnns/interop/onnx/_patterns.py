@@ -1,4 +1,4 @@
-"""Nodes that are one layer here, although ONNX has several for it."""
+"""Groups of ONNX nodes that are one layer here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .operators.products import LINEAR
 
 
 class _Nodes:
-    """The nodes of a model by what they make, and how often that is read."""
+    """The nodes of a model by the tensors that they compute, and how often each tensor is read."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.weights = model, model.initializers
@@ -23,7 +23,7 @@ class _Nodes:
         self._makers = {name: node for node in model.nodes for name in node.outputs if name}
 
     def source(self, name: str) -> str:
-        """The name of the same tensor before it was passed on as it is."""
+        """The name of the same tensor before nodes that only pass it on."""
         node = self._makers.get(name)
         while node is not None and node.op == "Identity":
             name = node.inputs[0]

@@ -15,7 +15,7 @@ from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
-    """True if nodes can do what is done to samples: all but texts, dates, and words that are rare or have several spellings."""
+    """True if nodes can prepare the samples: all but texts, dates, and words that are rare or have several spellings."""
     prepare = card.preparation
     if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
         return False

@@ -30,7 +30,7 @@ class Weights:
 
 
 def sorted_out(model: Model, frozen: set[str]) -> Weights:
-    """The initializers of a model by what they are."""
+    """The initializers of a model by their use."""
     weights = Weights()
     readers: dict[str, list[tuple[Node, int]]] = {}
     for node in nested(model.nodes):
@@ -68,12 +68,12 @@ def _in_float32(array: Array) -> Array:
 
 
 def _is_weight(array: Array) -> bool:
-    """Numbers along at least one axis; masks, with infinities, are none, and neither are single numbers."""
+    """True for numbers along at least one axis, other than masks, which have infinities."""
     return array.dtype.kind == "f" and array.ndim > 0 and array.size > 0 and bool(np.isfinite(array).all())
 
 
 def _drop_taken_over(model: Model, weights: Weights, readers: dict[str, Any], results: set[str]) -> None:
-    """Leave out what only recurrent nodes read, which hold it in another order."""
+    """Leave out what only recurrent nodes read, which hold their weights in another order."""
     own = {id(p) for cells in weights.cells.values() for one in cells for p in (one.weight, one.recurrent, *one.biases)}
     taken = {node.index for node in nested(model.nodes) if node.index in weights.cells}
     for name in [n for n, p in weights.parameters.items() if id(p) not in own]:
@@ -83,7 +83,7 @@ def _drop_taken_over(model: Model, weights: Weights, readers: dict[str, Any], re
 
 
 class _Tracing:
-    """Follows numbers from initializers through nodes that only put them in other places."""
+    """The origin of tensors in initializers, through nodes that only move elements."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -133,7 +133,7 @@ class _Tracing:
         return made
 
     def _parameter(self, name: str, places: Array, parameters: dict[str, Parameter]) -> Parameter:
-        """The parameter that these places are all of, in order; else a new one with these numbers."""
+        """The parameter whose elements these are, all and in order; else a new one with these numbers."""
         first = int(places.flat[0])
         for known, start in self.starts.items():
             array = self.model.initializers[known]
@@ -144,7 +144,7 @@ class _Tracing:
         return parameters[name]
 
     def places(self, name: str) -> Array | None:
-        """Which numbers of which initializers a tensor holds; None if it is computed in another way."""
+        """The elements of initializers that a tensor consists of; None if it is computed."""
         if name in self._known or not name:
             return self._known.get(name)
         self._known[name] = None

@@ -72,7 +72,7 @@ def _folded(operator: Operator, call: Call, arrays: list[Array | None]) -> tuple
 
 @cache
 def _arity(op: str) -> tuple[int, float, tuple[int, ...]]:
-    """How many inputs an operator needs, and takes; and which of the first ones must not be left out."""
+    """The least and largest numbers of an operator's inputs, and which of the first must not be left out."""
     parameters = list(inspect.signature(OPERATORS[op].record).parameters.values())[1:]
     any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     named = [p for p in parameters if p.kind is not p.VAR_POSITIONAL] or parameters

@@ -1,4 +1,4 @@
-"""Contents of an ONNX file, as far as it can be told without running it: inputs, outputs, operators."""
+"""The contents of an ONNX file, without running it: inputs, outputs, operators."""
 
 from __future__ import annotations
 

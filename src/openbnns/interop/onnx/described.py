@@ -35,7 +35,7 @@ _TYPES = (
 
 
 def as_table(network: Network) -> dict[str, Any]:
-    """Everything about a network from ONNX but its weights."""
+    """The description of a network from ONNX, without its weights."""
     names = {id(part): name for name, part in network._named.items()}
     return {
         "title": network._kind,

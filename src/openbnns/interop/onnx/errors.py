@@ -21,7 +21,7 @@ class Unsupported(NotImplementedError):
 
 
 def require_onnx(who: str) -> Any:
-    """The ``onnx`` package, which is imported only here, when it is asked for."""
+    """The ``onnx`` package, which is imported only here, on demand."""
     try:
         return import_module("onnx")
     except ImportError as error:

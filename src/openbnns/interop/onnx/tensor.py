@@ -56,7 +56,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Any]]) -> Shape:
 
 
 def check_memory(shape: Shape) -> None:
-    """Refuse a tensor that takes too much memory even for the smallest free sizes."""
+    """Raise an error for a tensor that takes too much memory even for the smallest free sizes."""
     ones: defaultdict[str, int] = defaultdict(lambda: 1)
     count = product(max(1, n) for n in bound(shape, ones))
     memory_limit.check(4 * int(count), f"a tensor of shape {shape}", Misfit)
@@ -81,7 +81,7 @@ class ByNumpy(Function):
 
     @classmethod
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
-        """Results that lie element by element under the operands have their shape; others are tried."""
+        """The shapes of results: those of the operands if they are elementwise; others are found by trial runs."""
         recipe, graph = arguments[-1], inputs[0].graph
         if OPERATORS[recipe.call.op].by_element:
             computed = cls.trial(arguments, graph.sizes.numbers)

@@ -27,7 +27,7 @@ _LARGEST = 2**31 - 2**20  # bytes that protocol buffers hold
 def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: bool = True) -> list[tuple[str, str, str]]:
     """Write a network as an ONNX file; see :meth:`openbnns.nn.Module.to_onnx`.
 
-    Gives a table of what became what: layer, operation here, operators in ONNX.
+    Returns a table: layer, operation here, operators in ONNX.
     """
     who = f"{type(network).__name__}.to_onnx"
     onnx = require_onnx(who)

@@ -137,7 +137,7 @@ _CREATION: dict[type[BNNSFilter], str] = {
 
 
 class Filters:
-    """The filters that calls have asked for so far, in that order."""
+    """The filters that calls have used so far, in that order."""
 
     def __init__(self, places: Places) -> None:
         self.made: list[Filter] = []
@@ -147,7 +147,7 @@ class Filters:
         self._held: list[BNNSFilter] = []  # kept alive, because they are known by identity
 
     def name(self, filter: BNNSFilter, note: str) -> str:
-        """The name of a filter, which is written down if it has not been yet."""
+        """The name of a filter, whose creation is added to the code at its first use."""
         if id(filter) not in self._names:
             arguments = self._arguments(filter)
             name = self._places.name("filters", self.step)
@@ -193,7 +193,7 @@ _ENTRIES = {"in": "const void *", "in_stride": "const size_t", "in_delta_stride"
 
 
 class Tracer:
-    """Turns calls of a program into steps; ``batch`` is that of the network."""
+    """The steps of source code for the calls of a program; ``batch`` is that of the network."""
 
     def __init__(self, places: Places, filters: Filters, batch: int) -> None:
         self.places, self.filters, self.batch = places, filters, batch
@@ -264,7 +264,7 @@ class Tracer:
         return self.places.find(array)
 
     def _batch(self, samples: int) -> int | Batch:
-        """A number of samples, by that of the network where it is a multiple of it."""
+        """A number of samples, as a multiple of the network's batch where it is one."""
         return Batch(samples // self.batch) if self.batch > 1 and samples % self.batch == 0 else samples
 
     # Copies.

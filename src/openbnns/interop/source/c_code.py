@@ -31,7 +31,7 @@ _SIZE_MAX = 2**64 - 1
 
 
 def _without_zeros(entries: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An array without what C fills up by itself."""
+    """The entries of an array without trailing zeros, which C fills in."""
     used = max((i + 1 for i, entry in enumerate(entries) if not _is_zero(entry)), default=1)
     return entries[:used]
 
@@ -170,7 +170,7 @@ def copy_lines(step: Copy) -> list[str]:
 
 
 class CWriter(Writer):
-    """Writes the two files of a network."""
+    """A writer of the two C files of a network."""
 
     def __init__(self, source: NetworkSource) -> None:
         super().__init__(source)

@@ -1,4 +1,4 @@
-"""The memory of the source code that stands for an array."""
+"""The variables in source code that stand for arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Names:
         self._taken = set(taken) | RESERVED
 
     def make(self, wish: str) -> str:
-        """An identifier as close to a wish as can be."""
+        """A valid, new identifier similar to a wish."""
         words = re.findall(r"[A-Za-z0-9]+", wish)
         plain = "_".join(words) or "layer"
         if plain[0].isdigit():
@@ -45,7 +45,7 @@ class Names:
 
 
 class Places:
-    """Finds the buffer that an array lies in, and makes one where there is none yet.
+    """The buffers that arrays lie in; new ones are made on demand.
 
     Values of a program share memory, so which of them an array is depends on the step (``now``) that it takes part in.
     """
@@ -66,7 +66,7 @@ class Places:
         return self._names.setdefault(group, Names()).make(wish)
 
     def add(self, array: Array, name: str, group: str, *, contents: bool = False, path: str = "") -> Buffer:
-        """Memory that stays what it is."""
+        """Memory of constants."""
         kept = array if contents else None
         buffer = Buffer(self.name(group, name), group, array.dtype, array.size, kept, path=path)
         start = array.ctypes.data

@@ -95,7 +95,7 @@ class FilterName:
 
 @dataclass(frozen=True)
 class CacheName:
-    """Memory that BNNS says the size of; ``size`` asks for the size instead, ``address`` for where the size is."""
+    """Memory whose size BNNS tells; ``size`` stands for the size instead, ``address`` for the address of the size."""
 
     name: str
     size: bool = False
@@ -123,7 +123,7 @@ class BNNSCall:
 
 @dataclass
 class Cache:
-    """Makes memory of a size that BNNS says, once: what ``query`` returns, or writes to the size that it is passed."""
+    """The allocation of memory, once, of the size that ``query`` returns, or writes to its argument."""
 
     name: str
     query: BNNSCall
@@ -227,5 +227,5 @@ class NetworkSource:
 
     @property
     def memory(self) -> int:
-        """Bytes for all buffers but the weights, never none."""
+        """Bytes for all buffers but the weights, at least 64."""
         return max(sum(self.bytes[group] for group in GROUPS[1:]), 64)

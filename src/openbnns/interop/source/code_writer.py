@@ -27,7 +27,7 @@ from .code_parts import (
 
 @dataclass(frozen=True)
 class Language:
-    """The words of a language for the values in calls of BNNS."""
+    """The syntax of a language for the values in calls of BNNS."""
 
     width: int
     """Characters in a line."""
@@ -104,7 +104,7 @@ def moved(start: str, strides: tuple[int, ...]) -> str:
 
 
 class Writer:
-    """Writes the files of a network, step by step."""
+    """A writer of the files of a network, step by step."""
 
     def __init__(self, source: NetworkSource) -> None:
         self.source = source

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 class NotInBNNS(ValueError):
-    """A network does something that no call of BNNS does. ``layers`` lists each such layer with the reason."""
+    """An error for a network with operations that no call of BNNS computes. ``layers`` lists each such layer with the
+    reason."""
 
     def __init__(self, who: str, layers: Sequence[tuple[str, str]]) -> None:
         self.layers = list(layers)

@@ -149,7 +149,7 @@ def _declare(name: str, value: StructValue, lines: list[str]) -> None:
 
 
 def _pinned(name: str, value: StructValue, lines: list[str]) -> str:
-    """A struct at an address that holds until the end of the block."""
+    """A struct at an address that is valid until the end of the block."""
     _declare(f"{name}_value", value, lines)
     lines += [f"let {name} = pinned({name}_value)", f"defer {{ {name}.deallocate() }}"]
     return name
@@ -159,7 +159,7 @@ _INSET = "        "  # of statements in a method
 
 
 class SwiftWriter(Writer):
-    """Writes the file of a network."""
+    """A writer of the Swift file of a network."""
 
     def __init__(self, source: NetworkSource) -> None:
         super().__init__(source)

@@ -33,9 +33,10 @@ def from_torch(module: Any, example: Any) -> Network:
     """The network that computes what a ``torch.nn.Module`` does, with its weights; it trains, saves and runs on its own.
 
     ``example`` is what the module is called with: an array or tensor, a tuple of them, or a dictionary of them by name; the
-    first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and what it
-    does is taken down. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays shared.
-    Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be taken over; all else raises
+    first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and its
+    operations are recorded. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays
+    shared. Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be taken over; all else
+    raises
     :class:`openbnns.interop.torch.Unsupported`, which names the operation and its place.
 
     ``net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))`` is a residual network that
@@ -80,7 +81,7 @@ def from_torch(module: Any, example: Any) -> Network:
 
 
 def _warn_of(left_out: Mapping[str, str]) -> None:
-    """Say which parts of a result the network does not give."""
+    """Warn about parts of a result that the network does not return."""
     parts = ", ".join(f"result{name} ({kind})" for name, kind in left_out.items())
     cure = " A model of transformers makes no cache with model.config.use_cache = False."
     warnings.warn(
@@ -123,7 +124,8 @@ def _argument_names(module: Any) -> tuple[str, ...]:
 
 
 def _batch(torch: Any, given: list[Any], size: int) -> list[Any]:
-    """So many samples, of those that there are; numbers are results, not leaves, so that they may be changed in place."""
+    """A batch of this many samples, taken from the example; floats are results, not leaves, so that they may be changed in
+    place."""
     made = []
     for x in given:
         # In order, so that samples that are sorted by their lengths stay so.
@@ -137,7 +139,7 @@ def _batch(torch: Any, given: list[Any], size: int) -> list[Any]:
 
 @contextmanager
 def _untouched(torch: Any, module: Any) -> Iterator[None]:
-    """Whatever runs inside, the module is as it was afterwards, and so are PyTorch's random numbers."""
+    """Restore the module and PyTorch's random numbers after the block."""
     modes = [(m, m.training) for m in module.modules()]
     buffers = [
         (m._buffers, name, b, b.clone()) for m in module.modules() for name, b in m._buffers.items() if b is not None
@@ -221,7 +223,7 @@ def _changed(torch: Any, module: Any, before: dict[str, Any], records: list[Reco
 
 
 def _run_alone(module: Any, names: tuple[str, ...], samples: list[Any]) -> None:
-    """Run a module that has failed without being watched: if it fails again, module and example do not fit."""
+    """Run a failed module again without recording: if it fails again, module and example do not fit."""
     try:
         _call(module, names, [x.detach() for x in samples])
     except Exception as error:
@@ -304,7 +306,7 @@ class _Builder:
         }
 
     def fill(self, ours: Part, theirs: Any, path: str) -> None:
-        """Give a part what the module of PyTorch holds, in the same order."""
+        """Give a part the parameters, buffers and submodules of PyTorch's module, in the same order."""
         self._made[id(theirs)] = ours
         for name, parameter in theirs._parameters.items():
             if parameter is not None:
@@ -374,7 +376,7 @@ class _Builder:
 
 
 def _compare(torch: Any, module: Any, network: Network, names: tuple[str, ...], given: list[Any], steps: Trace) -> None:
-    """Run both on the example; whatever this package gets wrong is an error here, never a wrong number later."""
+    """Run both on the example: mistakes of this package become errors here, never wrong numbers later."""
     module.eval()
     arrays = [array_of(x) for x in given]
     ours = network.eval()(*arrays)

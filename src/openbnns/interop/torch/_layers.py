@@ -14,8 +14,7 @@ from .operations.elementwise import check_threshold
 
 @dataclass(frozen=True)
 class Kind:
-    """How a module is taken over: the layer, the attributes that are its arguments, those that must have one value.
-
+    """The conversion of a module: the layer, the attributes that are its arguments, those that must have one value.
     ``runs`` says how it is called: see ``_running.py``.
     """
 
@@ -191,7 +190,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(torch: Any, module: Any) -> Kind | None:
-    """How a module is taken over, if it is one of ``torch.nn`` itself and nothing is hooked into it."""
+    """The conversion of a module, if it is one of ``torch.nn`` itself and has no hooks."""
     name = type(module).__name__
     if getattr(torch.nn, name, None) is not type(module):
         return None

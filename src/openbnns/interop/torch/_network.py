@@ -26,7 +26,7 @@ from .operations import FUNCTIONS, OF_COMPLEX, Call
 
 
 class Part(ForeignPart):
-    """A module of PyTorch that has no layer here."""
+    """A module of PyTorch without a layer of its own here."""
 
     def forward(self, *inputs: Any) -> Any:
         raise NotImplementedError(
@@ -47,7 +47,7 @@ class Signature:
 
 
 class Network(Part):
-    """A network from PyTorch. It is called, trained, saved and looked at like any other one here."""
+    """A network from PyTorch. It is called, trained, saved and inspected like any other network here."""
 
     def __init__(self, kind: str, steps: list[Record], signature: Signature, constants: dict[str, Any]) -> None:
         super().__init__(kind)
@@ -167,7 +167,7 @@ class Network(Part):
 
 
 def described(step: Record, kinds: Mapping[str, str]) -> str:
-    """A step as users know it."""
+    """The name of a step for users."""
     if step.kind == "module":
         return f"nn.{kinds.get(step.target, 'Module')}"
     return full_name(step.target)

@@ -46,7 +46,7 @@ WRITTEN = {
 }  # fmt: skip
 NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # arguments by NumPy's name, which PyTorch takes as well
 PACKING = ("_pack_padded_sequence", "_pad_packed_sequence")
-# Functions that say whether there are infinities, or NaN, and what is said about that.
+# Functions that tell whether there are infinities, or NaN, and the answer that is recorded.
 FINITE = {"isfinite", "isinf", "isnan"}
 LOGIC = {"any", "all", "logical_not", "logical_or", "logical_and", "__invert__", "__or__", "__and__"}
 # Functions whose result may share the memory of their first argument.
@@ -113,7 +113,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class _View:
-    """A tensor that shares the memory of another one, and how it comes from there."""
+    """A tensor that shares the memory of another one, and the steps that lead from there to it."""
 
     tensor: Any
     parent: Any
@@ -131,7 +131,7 @@ class _Known:
 
 
 class Recorder:
-    """Runs a module and takes down what it does.
+    """A recorder that runs a module and records its steps.
 
     ``leaf`` says which modules are taken down as one step, ``steps`` holds the names of functions that are one; other functions
     that PyTorch writes in Python are looked into.
@@ -194,7 +194,8 @@ class Recorder:
 
     @contextmanager
     def _patched(self) -> Any:
-        """Calls of modules come to us, as torch.fx does it; code that avoids looking at numbers in an export does so."""
+        """Redirect calls of modules to the recorder, as torch.fx does; code that avoids reading numbers in an export avoids
+        it here."""
         base, compiler, functions = self.torch.nn.Module, self.torch.compiler, self.torch.autograd.Function
         original, apply = base.__call__, vars(functions)["apply"]
         exporting, compiling = compiler.is_exporting, compiler.is_compiling
@@ -308,7 +309,7 @@ class Recorder:
     def _others(
         self, name: str, function: Any, args: tuple[Any, ...], given: dict[str, Any]
     ) -> Callable[..., Any] | None:
-        """The function that does the same by other ones, which are recorded in its place."""
+        """The composition of other functions that is recorded in place of a function."""
         if name in COMPOSITIONS:
             return lambda *args, **kwargs: self._composed(name, *args, **kwargs)
         if name == "as_strided":
@@ -469,7 +470,7 @@ class Recorder:
         return result
 
     def _note_view(self, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Remember what a tensor shares its memory with."""
+        """Note that a tensor shares its memory with another one."""
         tensor = self.torch.Tensor
         if name not in VIEWS or not isinstance(result, tensor) or not isinstance(args[0], tensor):
             return
@@ -488,7 +489,7 @@ class Recorder:
         return views
 
     def _change(self, view: _View, parent: Ref) -> None:
-        """Put a part that has changed in its place."""
+        """Write a part that has changed back to the tensor that it belongs to."""
         part = self._live[id(view.tensor)].ref
         record = Record("function", "__setitem__", self.place(), detached=not self.torch.is_grad_enabled())
         shape = tuple(int(n) for n in view.parent.shape)
@@ -588,7 +589,7 @@ class Recorder:
             )
 
     def _finish(self, record: Record, result: Any) -> Any:
-        """Take a step down; gives its result, which is a tensor of its own even where a function gives back its argument."""
+        """Record a step and return its result, a separate tensor even where the function returns its argument."""
         known = self._live.get(id(result))
         if known is not None and known.version == _version(
             result
@@ -798,7 +799,7 @@ def _letter(tensor: Any) -> str:
 
 
 def _mode(torch: Any, seen: Callable[..., Any]) -> Any:
-    """While this lasts, every function of PyTorch goes through ``seen``."""
+    """In the block, every function of PyTorch goes through ``seen``."""
 
     class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined, unused-ignore]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -828,7 +829,7 @@ class _Context:
 
 
 def _by_steps(torch: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward pass of a torch.autograd.Function as what it does."""
+    """The forward pass of a torch.autograd.Function, as a function."""
     context = _Context()
     context.needs_input_grad = tuple(bool(getattr(x, "requires_grad", False)) for x in args)
     apart = function.setup_context is not torch.autograd.Function.setup_context

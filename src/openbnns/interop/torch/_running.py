@@ -1,4 +1,4 @@
-"""How layers run on tensors."""
+"""Calls of layers on tensors."""
 
 from __future__ import annotations
 

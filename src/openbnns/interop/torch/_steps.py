@@ -107,7 +107,7 @@ def _keys(trace: Trace) -> list[tuple[Any, ...]]:
 
 
 def _numbers(record: Record) -> list[Any]:
-    """The numbers that arithmetic is done with, by which steps of one mode differ from those of the other."""
+    """The plain numbers among a step's arguments, in which steps of the two modes may differ."""
     if record.target.strip("_") not in _ARITHMETIC:
         return []
     return [x for x in record.args if isinstance(x, (int, float)) and not isinstance(x, bool)]
@@ -323,7 +323,7 @@ def _is_equal(a: Any, b: Any) -> bool:
 
 
 def _joined(given: Sequence[Any], resolve: Callable[..., Any]) -> Any:
-    """Structures as one, where ``resolve`` decides about what differs."""
+    """Several structures as one; ``resolve`` combines the entries that differ."""
     first = given[0]
     if all(isinstance(x, (tuple, list)) and isinstance(first, (tuple, list)) and len(x) == len(first) for x in given):
         parts = [_joined(each, resolve) for each in zip(*given, strict=True)]
@@ -354,7 +354,7 @@ def _by_size(place: Place | None) -> Callable[..., Any]:
 
 
 def _expression(numbers: Sequence[int]) -> Polynomial | None:
-    """The expression in N that has these numbers for ``SIZES``: one that fewer of them would decide."""
+    """The expression in N that has these numbers for ``SIZES``, if fewer of them would determine it."""
     n = Polynomial.of(BATCH)
     slope = numbers[1] - numbers[0]
     tried = [n * Polynomial.of(slope) + Polynomial.of(numbers[0] - SIZES[0] * slope)]

@@ -1,4 +1,4 @@
-"""The table of layers and functions that can be taken over."""
+"""The table of layers and functions that can be converted."""
 
 from __future__ import annotations
 

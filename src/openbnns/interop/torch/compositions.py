@@ -1,7 +1,7 @@
 """Functions of PyTorch that are recorded as the functions that they can be made of, written in PyTorch's own words.
 
 Each takes PyTorch and then the arguments of its namesake. ``hstack`` stands for torch.hstack and Tensor.hstack, ``F.rrelu``
-for torch.nn.functional.rrelu. What is missing among the arguments is not supported.
+for torch.nn.functional.rrelu. Arguments that are missing here are not supported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of taking over networks of PyTorch, with the place of the cause."""
+"""Errors of converting PyTorch modules, with the place of the cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Place:
-    """Where a network does something: in which module, and on which line of whose code."""
+    """The place of an operation: the module, and the line of the user's code."""
 
     module: str
     """Path and class, such as ``encoder.0 (Block)``."""
@@ -40,7 +40,7 @@ def problem(error: Exception) -> str:
 
 
 def require_torch(who: str) -> Any:
-    """PyTorch, which is imported only here, when it is asked for."""
+    """PyTorch, which is imported only here, on demand."""
     try:
         return import_module("torch")
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The one table of functions that can be taken over."""
+"""The table of functions that can be converted."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MASKS = "masks and types"
 
 
 def operand(given: Any) -> Any:
-    """A tensor so that it meets the others, or a number."""
+    """An operand that broadcasts with the others: a value, or a number."""
     return given.broadcast if isinstance(given, ForeignTensor) else plain(given, "a number")
 
 
