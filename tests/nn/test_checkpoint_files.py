@@ -144,7 +144,7 @@ def test_what_no_run_writes_is_passed_over(begun: tuple[Path, np.ndarray], tmp_p
     newest, before = checkpoints.list_files(folder)
     DAMAGE[damage](newest)
     again = fit(folder, EPOCHS, True, early_stopping=9, said=said)
-    assert said[0].startswith(f"Passing over a damaged checkpoint. {newest}"), said
+    assert said[0].startswith(f"Skipping a damaged checkpoint. {newest}"), said
     assert "Resuming at epoch 4" in said[1]
     np.testing.assert_array_equal(again, begun[1])
     # It no longer counts: the good ones are both there.

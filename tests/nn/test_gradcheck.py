@@ -495,7 +495,7 @@ def test_mistakes() -> None:
         check(F.log, np.zeros((2, 2), np.float32))
     with pytest.raises(TypeError, match=r"MSELoss is a loss on arrays.*nn.functional"):
         check(nn.MSELoss(), numbers(2, 3), numbers(2, 3))
-    with pytest.raises(TypeError, match=r"<lambda>.forward gave a int"):
+    with pytest.raises(TypeError, match=r"<lambda>.forward returned a int"):
         check(lambda x: 3, numbers(2, 3))
     with pytest.raises(TypeError, match=r"is needed, not the class Linear"):
         check(nn.Linear, numbers(2, 3))

@@ -306,7 +306,7 @@ def test_what_is_refused() -> None:
     net = nn.Linear(1)
     for given, error, message in (
         (["accuracyy"], ValueError, r"metric 'accuracyy' is not known\. Did you mean 'accuracy'\?"),
-        (["accuracy"], ValueError, r"'accuracy' is of classes, but MSELoss compares numbers.*threshold=0\.5"),
+        (["accuracy"], ValueError, r"'accuracy' is for classes, but MSELoss compares numbers.*threshold=0\.5"),
         ([nn.metrics.MAE], TypeError, r"is the class MAE\. Call it: nn\.metrics\.MAE\(\)"),
         (["mae", "mae"], ValueError, "there are two metrics 'mae'"),
         ({"a": nn.metrics.MAE(output="box")}, ValueError, "of output 'box', but there is a single output"),

@@ -290,7 +290,7 @@ def test_gradient_accumulation_is_the_whole_batch() -> None:
          "the metric 'm' is of output 'recno'"),
         (lambda: nn.Trainer(nn.Linear(2), lambda y, t: (y - t)).fit(X, X[:, :2]), r"gives \(N, 2\)\. Use mean\(\)"),
         (lambda: nn.Trainer(nn.Linear(2), lambda y, t: 3.0).fit(X, X[:, :2]), "gives a float"),
-        (lambda: nn.Trainer(nn.Linear(2), "mse").fit({"x": (X, X)}, X), "x has structures inside each other"),
+        (lambda: nn.Trainer(nn.Linear(2), "mse").fit({"x": (X, X)}, X), "x has nested structures"),
         (lambda: nn.Trainer(nn.Linear(2), "mse").fit([(X, None)]), r"Give \(x, y\) or \(x, y, sample_weights\)"),
     ],
 )  # fmt: skip

@@ -84,7 +84,7 @@ def test_data_without_information_is_reported() -> None:
     nn.Trainer(network(), say=said.append).fit(x, 0 * y, epochs=1, validation=(x.copy(), y))
     assert said[:2] == [
         "All 20 training samples have the same class: there is nothing to tell apart.",
-        "The validation samples are the training samples, so they do not show how others would fare.",
+        "The validation samples are the training samples, so they do not show how well it does on new ones.",
     ]
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
     files[0].write_bytes(bytes_)
     said: list[str] = []
     np.testing.assert_array_equal(run(tmp_path / "cut", 6, resume=True, said=said), whole)
-    assert "Passing over a damaged checkpoint" in said[0] and "checksum is wrong" in said[0]
+    assert "Skipping a damaged checkpoint" in said[0] and "checksum is wrong" in said[0]
     for path in checkpoints.list_files(tmp_path / "cut"):
         path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="all 2 checkpoints are damaged"):

@@ -150,7 +150,7 @@ _CONTROL = {"cond", "while_loop", "read_state", "write_state"}
 
 
 def _weight_of(constant: Constant) -> tuple[int, int]:
-    """How many numbers a constant holds, and their bytes; none for settings of whole numbers."""
+    """The number of elements of a constant and their bytes; 0 for settings of whole numbers."""
     type: Any = constant.type
     element = ELEMENTS[type.element]
     count = math.prod(constant.shape)

@@ -184,7 +184,7 @@ class RunningStatistics:
             array.fill(0)
 
     def write(self, target: Array, share: float, batches_left: int) -> None:
-        """Put down what a forward pass has left, which is so large a share of its batch; later batches of the step follow."""
+        """Store the statistics of a forward pass, weighted by its share of the batch; later batches of the step follow."""
         start = 0
         for array, keep in zip(self._arrays, self._keep, strict=True):
             end = start + array.size
@@ -192,7 +192,7 @@ class RunningStatistics:
             start = end
 
     def finish(self, total: Array, batches: int) -> None:
-        """Take over the sum of all shards of a step of so many batches."""
+        """Set the statistics to the sum over all shards of a step of this many batches."""
         start = 0
         for array, before, keep in zip(self._arrays, self._before, self._keep, strict=True):
             end = start + array.size
@@ -202,7 +202,7 @@ class RunningStatistics:
             start = end
 
     def undo(self) -> None:
-        """Put back what was there when the step began."""
+        """Restore the statistics from the beginning of the step."""
         for array, before in zip(self._arrays, self._before, strict=True):
             array[...] = before
 
@@ -270,7 +270,7 @@ class Lockstep:
         measures: ShardMetrics,
         exchange: Exchange,
     ) -> Array:
-        """Compute the gradients of all shards and begin to exchange them; gives what they contribute to the losses.
+        """Compute the gradients of all shards and begin to exchange them; returns their contributions to the losses.
 
         The last backward pass sends every bucket as soon as all shards have its gradients.
         """

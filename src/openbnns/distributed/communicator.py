@@ -189,7 +189,7 @@ class Communicator:
         return threads
 
     def _neighbours(self) -> Any:
-        """The ranks that see the memory of this one, and have theirs seen by it."""
+        """The ranks that share memory with this one."""
         return self._control.Split_type(self.mpi.COMM_TYPE_SHARED)
 
     def _group(self) -> None:
@@ -289,7 +289,7 @@ class Communicator:
     # Errors.
 
     def compare(self, facts: Mapping[str, Any], who: str = "Trainer.fit:", cure: str = _SAME) -> None:
-        """Refuse, on all ranks, what is not the same on all of them; ``facts`` are plain JSON by name."""
+        """Raise an error on all ranks for facts that differ between them; ``facts`` are plain JSON by name."""
         texts = {n: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for n, value in facts.items()}
         first, *others = self.gather(texts)
         for rank, other in enumerate(others, 1):

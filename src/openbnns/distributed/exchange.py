@@ -81,11 +81,11 @@ class Bucket:
             self.request.Wait()
 
     def advance(self, stage: int) -> None:
-        """Do what has been waited for. Stages count from 1."""
+        """Run a stage whose messages have arrived. Stages count from 1."""
         self.request = None
 
     def close(self) -> None:
-        """Give back what MPI holds."""
+        """Free the resources of MPI."""
 
 
 class Reduced(Bucket):
@@ -306,7 +306,7 @@ class Exchange:
         self.poll()
 
     def poll(self) -> None:
-        """Do what can be done without waiting; messages of some MPI libraries move only when they are asked about.
+        """Make progress without waiting; messages of some MPI libraries move only when they are tested.
 
         In every stage buckets keep their order, which is that of all ranks.
         """

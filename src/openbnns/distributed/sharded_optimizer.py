@@ -110,7 +110,7 @@ class ShardedOptimizer:
         return self._outer.with_states(states).state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over a whole state, which every rank is given."""
+        """Load a complete state, which every rank is given."""
         states = [ParameterState(s.parameter, s.group) for s in self._outer.states]
         self._outer.with_states(states).load_state_dict(state, settings=False)
         self._inner.regroup()
@@ -134,7 +134,7 @@ class ShardedOptimizer:
         return [math.sqrt(math.fsum(column)) for column in rows.T]
 
     def finish(self) -> None:
-        """Give the user's optimizer back what it needs to go on by itself."""
+        """Return the complete state to the user's optimizer."""
         whole = self.state_dict()
         everything = self._comm.once(lambda: whole)
         self._outer.load_state_dict(everything, settings=False)

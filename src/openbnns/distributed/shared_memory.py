@@ -30,7 +30,7 @@ class OwnVectors:
         self.own = [vector(size) for _ in range(count)]
 
     def close(self) -> None:
-        """Let go of the memory; views of it stay valid."""
+        """Release the memory; views of it stay valid."""
         self.own.clear()
 
 

@@ -94,7 +94,7 @@ class ShardedObjective:
         return True
 
     def close(self) -> None:
-        """Give back what the exchange holds; parameters keep their gradients. Collective."""
+        """Free the resources of the exchange; parameters keep their gradients. Collective."""
         if self.exchange.shares_memory:
             kept = vector(self.gradients.length)
             np.copyto(kept, self.gradients.vector)
@@ -137,7 +137,7 @@ class ShardedObjective:
     def _one_by_one(
         self, batches: Sequence[BatchParts], totals: list[float], seed: int, number: int, measures: ShardMetrics
     ) -> Array:
-        """The passes over the shards of this rank; gives what they contribute to the losses, a row for each."""
+        """Run the passes over the shards of this rank; returns their contributions to the losses, a row for each."""
         own, count, height = self._shards.own, len(batches), 0
         contributions = np.zeros((len(own), len(totals)))
         for position, shard in enumerate(own):

@@ -16,7 +16,8 @@ _ALIVE, _FAREWELL = 1, 2  # what messages say, by their tags
 
 
 class Watch:
-    """Tells the next rank, in a ring, that this one lives, and ends the job if the rank before is silent for too long.
+    """A thread that tells the next rank, in a ring, that this one lives, and ends the job if the previous rank is silent
+    for too long.
 
     That takes an MPI that several threads may call (``MPI_THREAD_MULTIPLE``, as mpi4py asks for); otherwise there is no watch.
     """

@@ -24,7 +24,8 @@ class _Activation(Layer):
 
 
 class _InPlace(_Activation):
-    """Takes PyTorch's ``inplace``, which makes no difference: the memory of a network is planned as a whole."""
+    """Base of activations that accept PyTorch's ``inplace`` and ignore it: the memory of a network is planned as a
+    whole."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -359,7 +360,7 @@ class Hardshrink(_Shrink):
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by lambd, and 0 where it would pass it.
+    """x moved towards 0 by lambd, but not past 0.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -458,7 +459,7 @@ class GLU(Layer):
 
 
 class Softmax(Layer):
-    """exp(x) / Σ exp(x) along ``dim``, which counts the batch axis; the last one if left out.
+    """exp(x) / Σ exp(x) along ``dim``, where 0 is the batch axis; by default the last axis.
 
     >>> import numpy as np
     >>> from openbnns import nn

@@ -25,8 +25,8 @@ def optional(value: Any, who: str) -> int | None:
 
 
 def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last: AnySize | None = None) -> None:
-    """Refuse a size other than the one a layer was made for; ``last`` is that of the last axis, where PyTorch's is another
-    one."""
+    """Raise an error for a size other than the one a layer was made for; ``last`` is the size of the last axis, for a
+    hint."""
     if expected is not None and expected != got:
         cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."
         if last == expected:
@@ -58,7 +58,7 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
 
 
 def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:
-    """A decorator of constructors whose first size may be left out and is None then: it follows from the first input.
+    """A decorator for constructors whose first size is optional: None if left out, it follows from the first input.
 
     Sizes are the arguments without a default. All of them, or all but the first, are given, by position or by name; only
     behind all of them may options stand by position, so that ``Conv2d(8, 16, 3)`` never means a stride of 3.
@@ -106,7 +106,7 @@ def arguments_by_name(init: Callable[..., None], given: tuple[Any, ...], named: 
 
 
 def _same(value: Any, usual: Any) -> bool:
-    """True for the default, or the default repeated for every axis: (1, 1) is a stride of 1."""
+    """True for the default, or the default repeated for every axis: (1, 1) equals a stride of 1."""
     if isinstance(value, tuple) and not isinstance(usual, tuple):
         return all(part == usual for part in value)
     return bool(value == usual)

@@ -28,11 +28,11 @@ from .nested_arrays import Key, called, joined, keys_of, parts_of
 from .transforms import Draws
 
 Span = tuple[int, int]
-"""From the first, included, to the last, excluded."""
+"""A half-open range of samples: its first position, and the position behind its last."""
 
 
 def cut(count: int, parts: int) -> list[Span]:
-    """Spans of ``count`` things in ``parts`` that differ by at most one; some are empty if there are too few things.
+    """``count`` things cut into ``parts`` spans whose lengths differ by at most one; with too few things some are empty.
 
     >>> cut(10, 4)
     [(0, 2), (2, 5), (5, 7), (7, 10)]
@@ -41,15 +41,15 @@ def cut(count: int, parts: int) -> list[Span]:
 
 
 def shuffled(random: np.random.RandomState, count: int, rows: Array | None) -> Array:
-    """A random order of so many samples, or of these rows."""
+    """A random order of this many samples, or of these rows."""
     order: Array = random.permutation(count if rows is None else rows)
     return order
 
 
 class BlockOrder:
-    """An order of samples that lie in blocks, such that few blocks are needed at a time. Indexed by spans within a batch.
+    """A random order of samples stored in blocks that needs few blocks at a time. Indexed by spans within a batch.
 
-    The blocks are put in any order, and a run of them at a time, the window, has its samples put in any order. This
+    The blocks are shuffled, and so are the samples within each window, a run of consecutive blocks. This
     sequence is cut into streams, as many as a batch has shards, and shard s of every batch takes the next samples of
     stream s. So a rank reads the blocks of its shards alone, and a batch has samples of as many windows as there are shards.
     The blocks in memory, on all ranks together, are ``window``, or one for each stream if there are more of those.
@@ -65,7 +65,7 @@ class BlockOrder:
         streams: int,
         batch_size: int,
     ) -> None:
-        """``ends`` are those of the blocks; ``rows``, in ascending order, are the samples to take, if not all."""
+        """``ends`` are the ends of the blocks; ``rows``, in ascending order, are the samples to use, if not all."""
         count = int(ends[-1]) if rows is None else len(rows)
         borders = np.concatenate([[0], ends if rows is None else np.searchsorted(rows, ends)])
         filled = np.flatnonzero(np.diff(borders))
@@ -86,7 +86,7 @@ class BlockOrder:
         self._starts = np.concatenate([[0], np.cumsum(taken)]).tolist()
 
     def __getitem__(self, span: slice) -> Array:
-        """The samples at some places of one batch."""
+        """The samples at some positions of one batch."""
         batch, first = divmod(span.start, self._batch_size)
         last = first + span.stop - span.start
         pieces = []
@@ -262,7 +262,7 @@ class ArraySource(Source):
 
 
 class IterableSource(Source):
-    """Batches (x, y) or (x, y, weights) from anything that can be iterated anew for every epoch.
+    """Batches (x, y) or (x, y, weights) from anything that can be iterated once per epoch.
 
     A function is called for every epoch, with its number from 0 if it takes an argument. A torch ``DataLoader`` draws from
     generators that are set from the seed and the epoch while it is read, and put back after each batch.
@@ -279,7 +279,7 @@ class IterableSource(Source):
         say: Callable[[str], None] = lambda text: None,
         targets: bool = True,
     ) -> None:
-        """Without ``targets``, which a loss may do without, batches may be samples alone: x, (x,) or (x, None)."""
+        """Without ``targets``, for losses that need none, batches may be samples alone: x, (x,) or (x, None)."""
         self._batches, self._who, self._seed, self._targets = batches, who, seed, targets
         self._open = self._opener()
         self._first: Batch | None = None
@@ -379,7 +379,7 @@ class IterableSource(Source):
         return Batch(x, y, weights, np.arange(seen, seen + len(x[0])))
 
     def _like_first(self, name: str, keys: list[Key], parts: list[Array], who: str) -> list[Array]:
-        """The parts in the order of those of the first batch, refused if they are not like them."""
+        """The parts in the order of the first batch; raises an error if keys or numbers of axes differ."""
         assert self._first is not None
         before, firsts = (self._keys[0], self._first.x) if name == "x" else (self._keys[1], self._first.y)
         by_key = dict(zip(keys, parts, strict=True))
@@ -404,7 +404,8 @@ def _length(batches: Any) -> int | None:
 
 
 def _read_loader(loader: Any, seed: int, epoch: int) -> Iterator[Any]:
-    """The batches of a torch DataLoader. What it draws follows from seed and epoch; its generators are as before afterwards."""
+    """The batches of a torch DataLoader. Its random numbers follow from seed and epoch; afterwards its generators are
+    restored."""
     torch = sys.modules["torch"]
     owners = (loader, loader.sampler, loader.batch_sampler, getattr(loader.batch_sampler, "sampler", None))
     own = [g for g in (getattr(owner, "generator", None) for owner in owners) if g is not None]
@@ -437,7 +438,7 @@ def _as_tuples(item: Any) -> Any:
 
 
 def check_weights(weights: Any, count: int, who: str) -> Array:
-    """Weights of samples as float32, refused if they do not fit or are invalid."""
+    """The weights of samples as float32; raises an error if they do not fit or are invalid."""
     array = np.asarray(weights)
     if array.dtype.kind not in "fiub" or array.shape != (count,):
         raise DataError(
@@ -454,7 +455,7 @@ def check_weights(weights: Any, count: int, who: str) -> Array:
 
 _Item = TypeVar("_Item")
 
-AHEAD = 2  # batches that are read in advance, unless told otherwise
+AHEAD = 2  # batches that are read ahead by default
 
 
 class BatchStream:
@@ -488,7 +489,7 @@ class BatchStream:
         self._same_targets = all(a is b for a, b in zip(given.y, self.first.y, strict=False))
 
     def arrange(self, x: list[int], y: list[int]) -> None:
-        """Give samples and targets in this order of their parts: that of the inputs and outputs of the network."""
+        """Reorder the parts of samples and targets like the inputs and outputs of the network."""
         if x != sorted(x) or y != sorted(y):
             self._order = x, y
             self.first = self._arranged(self.first)
@@ -541,7 +542,7 @@ class BatchStream:
         return batch._replace(x=[batch.x[i] for i in x], y=[batch.y[i] for i in y])
 
     def _narrowed(self, batch: Batch) -> Batch:
-        """The batch as float32, refused if anything in it is not finite."""
+        """The batch as float32; raises an error if anything in it is not finite."""
         with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
             x, y = ([_float32(array) for array in parts] for parts in (batch.x, batch.y))
         for name, keys, parts in (("x", self.source.x_keys, x), ("y", self.source.y_keys, y)):
@@ -589,7 +590,8 @@ class _Ended:
 
 
 def read_ahead(items: Iterator[_Item], count: int) -> Iterator[_Item]:
-    """The same items, of which a thread makes up to ``count`` in advance. Its errors are raised where the items would come."""
+    """The same items, up to ``count`` of them prepared ahead by a thread. Its errors are raised where the items would
+    come."""
     waiting: queue.Queue[Any] = queue.Queue(count)
     ended = threading.Event()
 

@@ -24,9 +24,9 @@ _ARRAY = _Array()
 
 
 class BoundModule(Module):
-    """A module with its arguments, of which the arrays are inputs.
+    """A module with the arguments of one call, whose arrays are its inputs.
 
-    The result is what the module gives; of one that can be taken apart, such as an LSTM, both parts if there are two.
+    The result is that of the module, or all parts of one that can be unpacked, such as an LSTM's.
     """
 
     def __init__(self, module: Module, arguments: list[Any], form: Structure, shapes: list[tuple[int, ...]]) -> None:
@@ -34,7 +34,7 @@ class BoundModule(Module):
         self.module = module
         self._who = type(module).__name__
         self._arguments, self._form, self._shapes = arguments, form, shapes
-        self.apart = False  # whether the result was taken apart
+        self.apart = False  # whether the result was unpacked
 
     def forward(self, *inputs: Tensor) -> Any:
         values = iter(inputs)

@@ -1,7 +1,7 @@
 """Checkpoints: everything a training run needs to continue, in one safetensors file, with a checksum over all of it.
 
-A folder keeps the latest few. A file is written whole or not at all (``weights.write_atomically``); one that was damaged
-later is found out by its checksum, and the one before is used.
+A folder keeps the latest few. A file is written whole or not at all (``weights.write_atomically``); a file that is damaged
+later is detected by its checksum, and the previous one is used.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..graph.tensor import Array
 from .files.safetensors import DamagedFile, encode, write_atomically
 from .files.safetensors import read as read_weights
 
-FORMAT = "openbnns-checkpoint-3"  # another number for other settings or another state
+FORMAT = "openbnns-checkpoint-3"  # raised whenever the settings or the state change
 KEPT = 2
 EARLIER = "earlier"  # where the files of a run go when another begins in its folder
 MODEL, HISTORY, REPORT = "model.safetensors", "history.json", "report.html"
-DAMAGED = ".damaged"  # what is added to the name of a checkpoint that was passed over
+DAMAGED = ".damaged"  # suffix of the name of a damaged checkpoint that was skipped
 _NAME = re.compile(r"checkpoint-(\d{9,18})\.safetensors")
 # Files that write_atomically leaves behind when the process is killed; only those of a run.
 _PART = re.compile(
@@ -69,7 +69,7 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
 
 
 def step_of(path: Path) -> int:
-    """The step that a file's name tells."""
+    """The step in a file's name."""
     match = _NAME.fullmatch(path.name)
     assert match is not None
     return int(match[1])
@@ -130,7 +130,7 @@ def read(path: Path) -> Checkpoint:
 def latest(
     folder: Path, report: Callable[[str], None], examine: Callable[[Path, Checkpoint], None] = lambda *_: None
 ) -> Checkpoint | None:
-    """The latest checkpoint that is whole; ``None`` if there is none.
+    """The latest intact checkpoint; ``None`` if there is none.
 
     Damaged ones, and those that ``examine`` raises DamagedFile for, are reported and passed over. They get another
     name, so that they do not count among the few that a folder keeps, as soon as a good one is found.
@@ -142,7 +142,7 @@ def latest(
             checkpoint = read(path)
             examine(path, checkpoint)
         except (DamagedFile, OSError) as error:
-            report(f"Passing over a damaged checkpoint. {error}")
+            report(f"Skipping a damaged checkpoint. {error}")
             damaged.append(path)
             continue
         for bad in damaged:

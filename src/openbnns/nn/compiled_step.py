@@ -50,7 +50,7 @@ class WholeStep:
             self._loss = None
 
     def run(self, batch: Batch, seed: tuple[int, int] | None = None) -> float:
-        """Make a step; gives the loss of the batch."""
+        """Run a step and return the loss of the batch."""
         self.follow()
         return self.step(batch, seed)
 
@@ -174,7 +174,7 @@ def _is_finite(value: Array) -> bool:
 
 
 def _timing(times: Array, index: int) -> Call:
-    """Writes the time, which native code can keep."""
+    """A call that stores the current time; native code can repeat it."""
     if engines._core is not None:
         return PlanCall(engines._core.write_time, times.ctypes.data + 8 * index)
 
@@ -198,7 +198,7 @@ class CompiledStep:
         network.backward(gradient)
         optimizer.step()
 
-    does, with the same numbers to the last bit, but without Python in between.
+    does, with bit-identical results, but without Python in between.
     """
 
     def __init__(self, network: Module, loss: Any, optimizer: Optimizer, batch_size: int, loss_weights: Any) -> None:
@@ -219,7 +219,7 @@ class CompiledStep:
         )
 
     def __call__(self, x: Any, y: Any = None, *, sample_weights: Any = None) -> float:
-        """Train on a batch; gives its loss, as it was before the step.
+        """Train on a batch and return its loss from before the step.
 
         ``x`` and ``y`` are arrays, or tuples or dictionaries of arrays if there are several inputs or outputs.
         ``sample_weights`` are one number per sample.
@@ -237,7 +237,7 @@ class CompiledStep:
                 turns.end(self.network)
 
     def epoch(self, x: Array, y: Array) -> list[float]:
-        """Train on samples and targets, an array each, batch by batch in their order; gives the loss of every batch.
+        """Train on samples and targets, an array each, batch by batch in order, and return the loss of every batch.
 
         The same as a call for each of them, but all are checked at once, and samples that are float32 in C order are read
         where they lie, by native code that makes several steps at a time. Samples left at the end, too few for a batch, are
@@ -310,7 +310,7 @@ class CompiledStep:
         return self._objective.losses[0].check_sample_weights(given, shapes[0])
 
     def _prepare(self, keys: tuple[list[Key], list[Key]], samples: Sequence[Array]) -> None:
-        """Build the network for such samples, and bring losses and targets into the order of its outputs."""
+        """Build the network for such samples, and reorder losses and targets like its outputs."""
         network, (x_keys, y_keys) = self.network, keys
         inputs = arrange(network, x_keys, _WHO)
         self._shapes = tuple(samples[i].shape for i in inputs)

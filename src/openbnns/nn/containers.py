@@ -48,7 +48,7 @@ class _Series(Module):
     def __getitem__(self, index: slice) -> Self: ...
 
     def __getitem__(self, index: int | slice) -> Any:
-        """A module by its place; a slice gives a series of the same modules."""
+        """The module at a position; for a slice, a container of the same class with these modules."""
         if isinstance(index, slice):
             return self._part(list(self._children)[index])
         return self._children[self._key(index)]
@@ -88,7 +88,7 @@ class _Series(Module):
         return children
 
     def _renumber(self, named: list[tuple[str, Module]]) -> None:
-        """Hold these modules and no others. Names stay, numbers become those of their places."""
+        """Hold these modules and no others. Names stay; numbers become positions again."""
         for name in list(self._children):
             self._replace(self._children, name, None)
         for i, (name, module) in enumerate(named):
@@ -110,7 +110,7 @@ class _Series(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Put a module before the one at that place."""
+        """Insert a module before the one at this position."""
         check_module(module, f"{type(self).__name__}.insert: the argument")
         named = list(self._children.items())
         named.insert(index, ("", module))
@@ -155,14 +155,15 @@ class Sequential(_Series, Layer):
         hold(self, name, module)
 
     def _part(self, names: list[str]) -> Self:
-        """Under the same names, as in PyTorch. A part of a class with an ``__init__`` of its own is a plain Sequential."""
+        """The modules of a slice under their old names, as in PyTorch; a plain Sequential if a subclass overrides
+        ``__init__``."""
         part: Any = Sequential() if type(self).__init__ is not Sequential.__init__ else type(self)()
         for name in names:
             hold(part, name, self._children[name])
         return part  # type: ignore[no-any-return]
 
     def __add__(self, other: Iterable[Module]) -> Sequential:
-        """The modules of both, numbered anew."""
+        """The modules of both, renumbered."""
         if not isinstance(other, Iterable):
             return NotImplemented
         return Sequential(*self, *self._checked(other))
@@ -214,7 +215,7 @@ class ModuleList(_Series):
         self._fill(modules)
 
     def _part(self, names: list[str]) -> Self:
-        """One of a class with an ``__init__`` of its own is a plain ModuleList."""
+        """The modules of a slice; a plain ModuleList if a subclass overrides ``__init__``."""
         part: Any = ModuleList() if type(self).__init__ is not ModuleList.__init__ else type(self)()
         part._fill([self._children[name] for name in names])
         return part  # type: ignore[no-any-return]
@@ -312,7 +313,7 @@ class ModuleDict(Module):
         return module
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Remove all modules."""
         for name in list(self):
             self.pop(name)
 

@@ -56,7 +56,7 @@ class EMA:
         self._take_parameters("EMA")
 
     def _take_parameters(self, who: str) -> None:
-        """Begin with the weights as they are, once there are any."""
+        """Start from the current weights, as soon as there are any."""
         parameters = {name: p for name, p in self.network.named_parameters() if p.used}
         if not self._averages:
             self._parameters = parameters
@@ -74,7 +74,7 @@ class EMA:
             )
 
     def update(self) -> None:
-        """Take the present weights into the average."""
+        """Update the averages with the current weights."""
         if self._aside is not None:
             raise RuntimeError("EMA.update: the averages are in the network now. Call restore() first.")
         self._require_averages("EMA.update")
@@ -118,7 +118,7 @@ class EMA:
         return {**{f"average.{name}": a for name, a in self._averages.items()}, "updates": np.array([self.updates])}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over such a state; nothing is changed if it does not fit."""
+        """Load such a state; nothing is changed if it does not fit."""
         own = self.state_dict()
         given = {name: np.asarray(array) for name, array in state.items()}
         wrong = sorted(set(own) ^ set(given)) + [n for n in own if n in given and own[n].shape != given[n].shape]

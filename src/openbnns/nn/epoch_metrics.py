@@ -26,7 +26,8 @@ def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Me
 def check_metrics(
     metrics: Mapping[str, Metric], losses: Sequence[Loss] | None, keys: Sequence[Key], targets: Sequence[Key]
 ) -> None:
-    """Refuse metrics that do not fit the outputs and their losses, which are None for one function of all outputs."""
+    """Raise an error for metrics that do not fit the outputs and their losses; a loss is None for one function of all
+    outputs."""
     for name, metric in metrics.items():
         if metric.output is not None and metric.output not in keys:
             known = "a single output" if keys == [None] else f"outputs {', '.join(map(repr, keys))}"
@@ -42,7 +43,7 @@ def check_metrics(
             if metric.output not in targets and len(targets) != 1:
                 raise ValueError(
                     f"Trainer: the metric {name!r} compares {called('outputs', metric.output)} with the target of the same key, "
-                    f"which is none of {', '.join(called('y', key) for key in targets) or 'y, as there is no y'}. Use a function "
+                    f"but the targets are {', '.join(called('y', key) for key in targets) or 'missing'}. Use a function "
                     "(outputs, targets) -> number."
                 )
             continue
@@ -50,7 +51,7 @@ def check_metrics(
         decides = loss.classes or threshold_of(loss) is not None or metric.threshold is not None
         if metric.of_classes and not decides:
             raise ValueError(
-                f"Trainer: the metric {name!r} is of classes, but {type(loss).__name__} compares numbers. Use 'mae', 'rmse', "
+                f"Trainer: the metric {name!r} is for classes, but {type(loss).__name__} compares numbers. Use 'mae', 'rmse', "
                 "'r2' or a function, or say which outputs mean yes: nn.metrics.Accuracy(threshold=0.5)."
             )
 

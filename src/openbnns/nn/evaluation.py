@@ -31,7 +31,7 @@ def scores(
     They are those of ``nn.metrics`` and, as ``loss``, that of the task (:data:`LOSSES`): what a trainer gives for the same
     samples. The loss of a regression is that of standardized numbers, by the ``mean`` and ``std`` of the training targets.
 
-    The baseline always says the most common class, or the mean, of the ``reference`` targets: those that were trained on, if
+    The baseline always predicts the most common class, or the mean, of the ``reference`` targets: the training targets, if
     they are known.
 
     >>> import numpy as np
@@ -115,7 +115,7 @@ def f1_name(task: str | None, names: Sequence[str], count: int) -> str:
 
 
 def in_words(scored: dict[str, float], predictions: Predictions, *, test: bool = False) -> str:
-    """The measures as a line for people; of the ``test`` samples at the end of a training, or of any others."""
+    """The measures as a line of text; of the ``test`` samples at the end of a training, or of any others."""
     count = len(predictions)
     many = plural(count, "sample")
     samples = f"{many} that were used for nothing else" if test else many
@@ -139,7 +139,7 @@ def in_words(scored: dict[str, float], predictions: Predictions, *, test: bool =
 
 
 def balance(y: Array, names: Any, task: str | None, most: int = 12) -> str:
-    """The counts of each class or label, as a line for people."""
+    """The counts of each class or label, as a line of text."""
     if task == "classification":
         counts = np.bincount(y, minlength=max(len(names), int(y.max(initial=0)) + 1))
     elif task == "multilabel":

@@ -18,7 +18,7 @@ _TRIES = (2, 3)  # for the free size of the inputs
 
 
 class Function:
-    """An operation with a forward and a backward pass in NumPy, as PyTorch's ``torch.autograd.Function``.
+    """An operation with a forward and a backward pass in NumPy, like PyTorch's ``torch.autograd.Function``.
 
     Subclass it with two static methods: ``forward(ctx, *arrays)`` gives an array or several, ``backward(ctx, *gradients)``
     the gradient of each argument, or None. Use it in ``forward`` of a module by ``apply``; arguments that are not tensors

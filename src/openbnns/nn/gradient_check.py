@@ -39,7 +39,8 @@ _NOISE = 64 * float(np.finfo(np.float64).eps)  # rounding errors of a network, r
 
 @dataclass(frozen=True)
 class Slope:
-    """A slope by both methods. The error is relative to the gradient, but not to less than rounding lets be seen."""
+    """A slope by both methods. The error is relative to the gradient, or to the least slope that rounding errors leave
+    visible."""
 
     analytic: float
     numeric: float
@@ -49,7 +50,7 @@ class Slope:
 
     @property
     def rank(self) -> float:
-        """The error for comparison; that of a slope at a kink, which proves nothing, is lower than all others."""
+        """The error for comparisons; at a kink, where a slope proves nothing, it is below all others."""
         return -1.0 if self.kink else np.inf if np.isnan(self.error) else self.error
 
 
@@ -176,7 +177,7 @@ class Point:
         return np.concatenate(arrays)
 
     def first_reader(self, leaf: Parameter | Tensor) -> int:
-        """The operation that is the first to read an input or a parameter."""
+        """The first operation that reads an input or a parameter."""
         for i, (operation, _) in enumerate(self._steps):
             read = [v.storage for v in operation.inputs]
             if any(p is leaf for p in operation.parameters) or any(v is leaf or v.leaf is leaf for v in read):

@@ -10,8 +10,8 @@ A module describes its work by calling other modules on values in ``forward``::
         def forward(self, x):
             return x + self.two(self.act(self.one(x)))
 
-Layers whose sizes are given have their parameters from the start, others when the first call on an array tells all sizes.
-From there on calls reuse memory that was planned once per batch size.
+Layers with given sizes have their parameters from the start, others from the first call on an array, which tells the sizes.
+From then on, calls reuse memory that is planned once per batch size.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ _ELSEWHERE = {
     "double": f"{_NOT_NEEDED} openbnns.engine('reference') computes in float64, to compare.",
     "half": _NOT_NEEDED,
     "type": _NOT_NEEDED,
-    "register_forward_hook": "Give from forward what you want to see, as a further output.",
+    "register_forward_hook": "Return what you want to see from forward, as an additional output.",
     "register_full_backward_hook": "Read the grad of parameters after backward, or use an nn.Callback.",
     "fit": "Write nn.Trainer(net, loss, optimizer).fit(x, y, epochs=...).",
-    "compile": "Write nn.Trainer(net, loss, optimizer); networks are compiled by themselves.",
+    "compile": "Write nn.Trainer(net, loss, optimizer); networks are compiled automatically.",
 }
 
 _PROGRAMS = 4  # programs for training that one recording keeps
@@ -282,16 +282,16 @@ class Module:
         for network in self._networks():
             network.__dict__["_forward_version"] = (
                 object()
-            )  # first: who then finds a recording, finds that it is an old one
+            )  # first, so that a thread that still finds a recording sees that it is outdated
             network.__dict__["_recordings_by_shapes"] = {}
 
     def _mode_changed(self) -> None:
-        """Let the networks that hold this module look for the recording of its mode."""
+        """Let the networks that hold this module look up the recording for its new mode."""
         for network in self._networks():
             network.__dict__["_recordings_by_shapes"] = {}
 
     def _networks(self) -> list[Module]:
-        """The networks that a change of this module concerns: none, if their ``forward`` makes it."""
+        """The networks to notify of a change of this module; none while a ``forward`` makes the change."""
         if not self._holders or current_graph() is not None:
             return []
         return [network for network in (holder() for holder in list(self._holders.values())) if network is not None]
@@ -316,14 +316,14 @@ class Module:
         if shapes is not None:
             recording_of(self, self._training, shapes)
 
-    # Finding.
+    # Modules, parameters and buffers by path.
 
     def children(self) -> Iterator[Module]:
-        """The modules that this one holds itself."""
+        """The modules that this one holds directly."""
         yield from self._children.values()
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules that this one holds itself, with their names."""
+        """The modules that this one holds directly, with their names."""
         yield from self._children.items()
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -492,7 +492,7 @@ class Module:
     def state_dict(self) -> dict[str, Array]:
         """All parameters and buffers by path. The arrays are those of the network, not copies.
 
-        What is shared stands under every one of its paths, as in PyTorch, with one array for all of them.
+        Shared ones appear under each of their paths, as in PyTorch, with the same array.
         """
         self._require_built("state_dict")
         return {path: one.data if isinstance(one, Parameter) else one for path, one in self.named_state()}
@@ -505,10 +505,10 @@ class Module:
             yield from ((start + name, array) for name, array in module._buffers.items())
 
     def load_state_dict(self, arrays: Mapping[str, Any], *, strict: bool = True) -> list[str]:
-        """Take over weights by path; they are copied. A PyTorch ``state_dict`` of the same network fits as it is.
+        """Load weights by path; they are copied. A PyTorch ``state_dict`` of the same network fits as it is.
 
         Every mismatch is listed at once, and then nothing is changed. With ``strict=False`` missing and unknown names
-        are allowed; they are returned. Of the names of a shared parameter one is enough.
+        are allowed; they are returned. For a shared parameter one of its names is enough.
         """
         if not isinstance(arrays, Mapping):
             hint = " Pass its state_dict()." if isinstance(arrays, Module) else ""
@@ -552,8 +552,8 @@ class Module:
         """Write all weights to a ``.safetensors`` file; or to one for NumPy, PyTorch or Keras, if its name ends in ``.npz``,
         ``.pt`` or ``.weights.h5``.
 
-        What is shared is written once to a ``.safetensors`` file, under its first name; the metadata names it for every other
-        one, as ``safetensors.torch.save_model`` does. The others have it under every name.
+        A ``.safetensors`` file has every shared parameter once, under its first name, and maps its other names to that in
+        the metadata, as ``safetensors.torch.save_model`` does. Other files repeat it under every name.
         """
         from ..interop.weight_files import save_from
 
@@ -587,7 +587,7 @@ class Module:
     # Parameters.
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
-        """First values of a parameter that this layer has made with ``Parameter.of``."""
+        """The initial values of a parameter that this layer has made with ``Parameter.of``."""
         raise NotImplementedError
 
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
@@ -595,7 +595,8 @@ class Module:
         return None
 
     def _fit_optional(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Parameter | None:
-        """The parameter, if the layer has it, made now if it has no values yet; refused if it has another shape."""
+        """The parameter, if the layer has it, with values drawn now if it has none; raises an error if it has another
+        shape."""
         parameter = self._parameters.get(name)
         if parameter is None:
             return None
@@ -625,8 +626,8 @@ class Module:
         """Infer all sizes and make the parameters. ``input_shapes`` are those of one sample, without the batch axis.
 
         With ``seed`` the initial weights are the same on every machine; only those that were read, set or loaded
-        before stay as they are. Called on its own by the first call with an array; calling it again with the same
-        shapes changes nothing.
+        before stay as they are. The first call with an array does this by itself; building again for the same shapes
+        changes nothing.
         """
         samples = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
         built = self._built
@@ -647,11 +648,12 @@ class Module:
         self.__dict__["_recordings_by_shapes"] = {}  # they are those of the former choice
 
     def _arithmetic(self, surrounding: engines.Arithmetic) -> engines.Arithmetic:
-        """The arithmetic of its filters where that of the process, or of a block around the call, is ``surrounding``."""
+        """The arithmetic of its filters: its own settings, or else those of ``surrounding``, the block or process around
+        the call."""
         return engines.Arithmetic(self._accuracy or surrounding.accuracy, self._precision)
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
-        """The message for inputs that a network, built for others, does not take."""
+        """The error message for inputs of other shapes than those that the network was built for."""
         wanted = [value.shape for value in built.graph.inputs]
         pairs = zip(shapes, wanted, strict=False)
         index = next((i for i, (shape, known) in enumerate(pairs) if not is_same_shape(shape[1:], known[1:])), 0)
@@ -660,8 +662,8 @@ class Module:
         shape, known = shapes[index], wanted[index]
         cure = " For one sample pass x[None]." if is_same_shape(shape, known[1:]) else ""
         return (
-            f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward does not take "
-            f"the other: {error} The first axis is the batch.{cure}"
+            f"{self._who}: input {index} has shape {shape}, but the network is built for {known}, and forward fails for the "
+            f"new shape: {error} The first axis is the batch.{cure}"
         )
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
@@ -674,7 +676,7 @@ class Module:
         return [(free.size(names[shape[0]]), *shape[1:]) if shape else () for shape in shapes]
 
     def program(self, inputs: int | Shapes, *, training: bool, input_gradients: bool = False) -> Program:
-        """The network with memory for inputs of these shapes, or for so many samples; the last few are kept."""
+        """The network with memory for inputs of these shapes, or for this many samples; the last few programs are kept."""
         shapes = input_shapes(self, inputs) if isinstance(inputs, int) else inputs
         recording = recording_of(self, training, shapes)
         key = shapes, training, input_gradients, requiring_gradients(recording.graph.parameters) if training else ()
@@ -726,7 +728,7 @@ class Module:
         return not named or not self._bound(inputs, named).kwargs
 
     def _call_with(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, bool]:
-        """Run on arguments of any kind; gives the result, and whether it was taken apart."""
+        """Run on arguments of any kind; gives the result, and whether it was unpacked."""
         self._bound(inputs, named)
         from .bound_module import bind_arguments
 
@@ -780,7 +782,7 @@ class Module:
         try:
             turns.begin_pass(self)
             self.__dict__["_latest"] = (
-                None  # a run that is interrupted has no backward, not even that of the run before
+                None  # after an interrupted run there is no backward pass, not even of the run before
             )
             shapes = _shapes(arrays)
             structure = recording_of(self, True, shapes).structure
@@ -826,7 +828,7 @@ class Module:
             raise TypeError(told) from None
 
     def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        """Inputs by position, where some are given by the names that ``forward`` has for them."""
+        """The inputs by position, where some are given by the names of ``forward``'s arguments."""
         bound = self._bound(inputs, named)
         if bound.kwargs:
             raise TypeError(f"{type(self).__name__}: forward takes {next(iter(bound.kwargs))} by keyword only.")
@@ -853,8 +855,8 @@ class Module:
         latest = self._latest
         if latest is None:
             raise RuntimeError(
-                f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through, or it was gone "
-                "back through already, which uses up what it kept. Call train(), run the network on a batch, then backward."
+                f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through, or an earlier "
+                "backward has used it up. Call train(), run the network on a batch, then backward."
             )
         program = latest.program
         ours = turns.take(self, f"{type(self).__name__}.backward")
@@ -892,7 +894,7 @@ class Module:
                 )
         program.fill_gradients(gradients)
 
-    # Looking.
+    # Inspection and compilation.
 
     def summary(self) -> Summary:
         """A table of the layers with output shapes and numbers of parameters, as text that notebooks show as a table.
@@ -966,7 +968,7 @@ class Module:
 
         With "int8", linear layers, convolutions and products with constant matrices multiply bytes, and ``calibration`` are the
         samples that tell the ranges of their inputs: an array, or a tuple of one for each input. ``float32_layers`` are the ends
-        of the network that stay in float32, by default those that accuracy on these samples asks for. See
+        of the network that stay in float32, by default those that accuracy on these samples requires. See
         ``infer.quantization`` and docs/quantization.md.
 
         >>> import numpy as np
@@ -993,7 +995,7 @@ class Module:
 
         return profile(self, inputs, repeats)
 
-    # Using.
+    # Model files and predictions.
 
     @spelled
     def save_model(
@@ -1004,7 +1006,7 @@ class Module:
         classes: Sequence[str] | None = None,
         card: ModelCard | None = None,
     ) -> None:
-        """Write weights, architecture and whatever is known about samples and classes; :func:`nn.load_model` reads it.
+        """Write weights, architecture and all that is known about samples and classes; :func:`nn.load_model` reads it.
 
         ``task`` and ``classes`` are what the outputs mean, for :meth:`predict`. ``card`` says everything else; a network that
         was loaded has one already. Any reader of ``.safetensors`` finds the weights in the file. Of
@@ -1039,7 +1041,7 @@ class Module:
         """The model card of the file that the network was loaded from or saved to: task, classes, preparation."""
         return self._card  # type: ignore[no-any-return]
 
-    # For other programs.
+    # Export.
 
     @spelled
     def to_c(
@@ -1178,7 +1180,7 @@ def _noted(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def nested(name: str, options: str, children: Iterable[tuple[str, str]]) -> str:
-    """The text of a module, with the modules that it holds on lines of their own."""
+    """The text of a module, with each module that it holds on a line of its own."""
     lines = [indent(f"({child}): {text}", "  ") for child, text in children]
     return "\n".join([f"{name}({options}", *lines, ")"]) if lines else f"{name}({options})"
 
@@ -1200,7 +1202,7 @@ def shared_names(state: Mapping[str, object]) -> dict[int, list[str]]:
 
 
 def _is_counter(name: str) -> bool:
-    """PyTorch counts the batches a normalization has seen; nothing here depends on it."""
+    """True for PyTorch's count of the batches that a normalization has seen, which nothing here depends on."""
     return name.rsplit(".", 1)[-1] == "num_batches_tracked"
 
 

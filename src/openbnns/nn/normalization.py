@@ -26,8 +26,7 @@ def record_normalization(
     graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
     beta: Parameter | None, momentum: float, epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Append a normalization, which takes these arguments, or what replaces it in a module whose mode is not that of its
-    network."""
+    """Append a normalization with these arguments, or its replacement in a module whose mode differs from the network's."""
     if graph.own_mode is False and type.case in ("batch", "instance") and type.moving_mean is not None:
         return _as_it_is(x, type, gamma, beta, epsilon)
     of_batch = graph.batch_normalization if type.case == "batch" else None

@@ -76,9 +76,7 @@ def listed(keys: Sequence[Key]) -> str:
 def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
     """The positions of the parts of samples, in the order in which ``forward`` takes them."""
     if any(isinstance(key, tuple) for key in keys):
-        raise ValueError(
-            f"{who}: x has structures inside each other. Pass an array, or one tuple or dictionary of arrays."
-        )
+        raise ValueError(f"{who}: x has nested structures. Pass an array, or one tuple or dictionary of arrays.")
     if not isinstance(keys[0], str):
         return list(range(len(keys)))
     try:
@@ -276,14 +274,14 @@ class Objective:
         return output_keys(self.network) if self.joint else self.keys
 
     def expect_targets(self, keys: list[Key]) -> None:
-        """Take targets with these keys from now on."""
+        """Expect targets with these keys from now on."""
         if keys != self.target_keys:
             self.target_keys = list(keys)
             self._target_shapes.clear()
             self._bound.clear()
 
     def forget(self) -> None:
-        """Let go of programs that are no longer used."""
+        """Drop programs that are no longer used."""
         self._bound.clear()
 
     def bound(self, shapes: Shapes, *, training: bool) -> Bound:
@@ -399,7 +397,7 @@ class Objective:
                 )
 
     def note(self, bound: Bound, batch: Batch, value: float) -> None:
-        """Keep the loss of the only output of a program, which was computed elsewhere."""
+        """Store the loss of a program's only output that was computed elsewhere."""
         self.outputs, self.values[0] = bound.program.outputs, value
         self.divisors[0] = batch.size if self.losses[0].is_sum else bound.losses[0].total_weight
 

@@ -171,7 +171,7 @@ class Optimizer(Listed):
 
     It changes the parameters that it was given, and of these only those that require a gradient: PyTorch's
     ``SGD(network.parameters(), lr=0.1)``, or ``SGD([{"params": ..., "lr": 0.01}, {"params": ...}], lr=0.1)`` for options per
-    group. One that was given none is given all parameters of its network by a trainer, or any by :meth:`attach`.
+    group. Made without parameters, it trains all those of a trainer's network, or those given to :meth:`attach`.
     ``learning_rate`` may be changed between steps; groups keep their share of it. All settings of a group can be read and
     changed in ``param_groups``.
 
@@ -261,7 +261,7 @@ class Optimizer(Listed):
 
     @spelled
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Take charge of more parameters: ``{"params": ..., "lr": ...}``, as at creation."""
+        """Add a group of parameters: ``{"params": ..., "lr": ...}``, as at creation."""
         (group,) = _groups(type(self).__name__, param_group)
         if not self._chosen:
             raise ValueError(
@@ -321,7 +321,7 @@ class Optimizer(Listed):
             group.bnns.learning_rate = self._rate * group.share
 
     def attach(self, parameters: Iterable[Parameter]) -> None:
-        """Take charge of these parameters and no others; accumulators start at zero."""
+        """Train these parameters and no others; accumulators start at zero."""
         given = list(parameters)
         if not given:
             raise ValueError(f"{type(self).__name__}: there are no parameters to train. Pass network.parameters().")
@@ -329,7 +329,7 @@ class Optimizer(Listed):
         self._chosen = True
 
     def attach_network(self, parameters: Iterable[Parameter]) -> None:
-        """Take charge of all parameters of a network, unless some were chosen, which must be of that network."""
+        """Train all parameters of a network, unless some were chosen; those must belong to it."""
         network = list(parameters)
         if not self._chosen:
             if self._parameters != network:
@@ -426,7 +426,7 @@ class Optimizer(Listed):
         return self._states
 
     def measure_norm_with(self, norm: Callable[[], float] | None) -> None:
-        """Let the norm of all gradients, which they are clipped by, be measured elsewhere; None for here."""
+        """Set what measures the norm of all gradients for clipping; None for the optimizer itself."""
         self._norm = norm
 
     def _run(self, step_group: StepGroup) -> None:
@@ -514,7 +514,7 @@ class Optimizer(Listed):
 
     @spelled
     def load_state_dict(self, state: Mapping[str, Any], *, settings: bool = True) -> None:
-        """Take over a state of the same optimizer on the same parameters; nothing is changed if it does not fit.
+        """Load a state of the same optimizer on the same parameters; nothing is changed if it does not fit.
 
         With ``settings=False`` the learning rates and the other settings stay as they are.
         """

@@ -36,7 +36,7 @@ def _pooled(
     window: operations.Window,
     factors: Callable[[Tensor, Sequence[AnySize], operations.Window], Array | float | None] = lambda *_: None,
 ) -> Tensor:
-    """The pooling of a value to a shape; ``kind`` and ``factors`` are asked for windows of at most two axes."""
+    """The pooling of a value to a shape; ``kind`` and ``factors`` are called for windows of at most two axes."""
     if len(window.kernel) < 3:
         return x.graph.append(operations.Pooling(x, kind(window), shape, window, factors(x, shape, window)))
     count, channels, depth, *image = x.shape
@@ -193,7 +193,8 @@ class _AvgPool(_Windows):
         return _pooled(x, lambda _: kind, shape, window, self._factors if divided else lambda *_: None)
 
     def _factors(self, x: Tensor, shape: Sequence[AnySize], window: operations.Window) -> Array | float | None:
-        """The factors of means over whole windows where the divisor is another one: ``divisor_override``, or less at the end."""
+        """The factors that correct means over whole windows for other divisors: ``divisor_override``, or fewer elements at
+        the end."""
         if self.divisor_override is not None:
             return math.prod(self.kernel_size) / self.divisor_override
         padding = [before for before, _ in window.edges]
@@ -218,7 +219,7 @@ def overhang(
 class AvgPool2d(_AvgPool):
     """The mean of every window; zeros of the padding count unless ``count_include_pad`` is False.
 
-    ``divisor_override`` is what the sum is divided by in place of the number of elements.
+    ``divisor_override`` divides the sum in place of the number of elements.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -323,7 +324,7 @@ class _Adaptive(Layer):
         return parts
 
     def _even(self, x: Tensor, parts: list[tuple[Array, Array]]) -> operations.Window | None:
-        """The window of a plain pooling that does the same, if all parts along an axis are of one size."""
+        """The window of an equivalent plain pooling, if all parts along an axis have the same size."""
         kernel = []
         for n, (starts, _) in zip(x.shape[2:], parts, strict=True):
             if n % len(starts):

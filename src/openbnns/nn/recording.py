@@ -67,7 +67,7 @@ class NetworkGraph(Graph):
 
     @property
     def own_mode(self) -> bool | None:
-        """The mode of the module being called, if that is not the mode of the network; else None."""
+        """The mode of the module being called, if it differs from the network's; else None."""
         return not self.training if self.modes and self._part() in self.modes else None
 
     def _part(self, module: Module | None = None) -> Module | None:
@@ -88,7 +88,7 @@ class NetworkGraph(Graph):
         return (array for part in self.parts for array in vars(part).values() if isinstance(array, np.ndarray))
 
 
-# Modules that a network runs without knowing of them: their parameters would be neither trained nor saved.
+# Modules that run in a network that does not hold them: their parameters would be neither trained nor saved.
 
 _DEPTH = 3  # how far lists in lists are looked through
 
@@ -229,13 +229,13 @@ class Recording:
         return program
 
     def forget(self, keep: int) -> int:
-        """Let go of programs for training but the latest ones; gives how many are left."""
+        """Drop all programs for training but the latest ones, and return how many are left."""
         while len(self.programs) > keep:
             self.programs.popitem(last=False)
         return len(self.programs)
 
     def forget_idle(self, keep: int) -> int:
-        """Let go of programs for inference but those of the latest shapes; gives how many shapes are left."""
+        """Drop all programs for inference but those of the latest shapes, and return how many shapes are left."""
         while len(self._idle) > keep:
             self._idle.popitem(last=False)
         return len(self._idle)
@@ -265,7 +265,7 @@ class Recording:
         return made  # type: ignore[no-any-return]
 
     def give_back(self, program: Program) -> None:
-        """Let others run a program, whose results have been copied. One that has failed is not given back."""
+        """Return a lent program once its results have been copied. One that has failed is not returned."""
         shapes = program.shapes
         idle = self._idle.get(shapes)
         if idle is None:
@@ -429,8 +429,8 @@ def trace(
     wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Tensor)), None)
     if wrong or not outputs:
         raise TypeError(
-            f"{network._who}.forward gave a {wrong or type(output).__name__}, but it must give the value that its last module "
-            "returned, or a tuple, list or dictionary of values."
+            f"{network._who}.forward returned a {wrong or type(output).__name__}, but it must return the value that its last "
+            "module returned, or a tuple, list or dictionary of values."
         )
     return graph, outputs, structure
 

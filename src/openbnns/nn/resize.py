@@ -20,7 +20,7 @@ _AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 
 
 class Upsample(Layer):
-    """Signals or images sampled anew, in ``size``, or ``scale_factor`` times as large: (C, H, W) -> (C, H', W').
+    """Signals or images resampled to ``size``, or ``scale_factor`` times as large: (C, H, W) -> (C, H', W').
 
     ``mode`` is "nearest", "nearest-exact", "linear" for signals, "bilinear" or "bicubic" for images. ``align_corners`` puts
     the outermost samples onto the outermost pixels; otherwise positions are those of the centres of pixels. Where a factor

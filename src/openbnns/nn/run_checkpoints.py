@@ -94,7 +94,7 @@ def _remembered(callbacks: Sequence[Any]) -> tuple[list[Any], dict[str, Array]]:
 
 
 def _remind(callbacks: Sequence[Any], checkpoint: Checkpoint) -> None:
-    """Give callbacks back what those of their kind remembered, in their order."""
+    """Restore the states of callbacks, matched by kind and order."""
     left = list(enumerate(checkpoint.state["callbacks"]))
     for callback in callbacks:
         own = next((entry for entry in left if entry[1][0] == type(callback).__qualname__), None)
@@ -145,7 +145,7 @@ def _why_done(run: Run) -> str:
 
 
 def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Its kind and the arrays of its state."""
+    """The kind of an optimizer and the arrays of its state."""
     arrays = {name: entry for name, entry in settings["arrays"].items() if name.startswith("optimizer.")}
     return settings["optimizer"].get("name"), arrays
 
@@ -160,7 +160,7 @@ def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) ->
 
 
 def _take(run: Run, checkpoint: Checkpoint, told: dict[str, str]) -> None:
-    """Take over the state of a checkpoint, except for parts that other settings make meaningless."""
+    """Restore the state of a checkpoint, except for parts that changed settings make meaningless."""
     trainer, state = run.trainer, checkpoint.state
     try:
         trainer.network.load_state_dict(checkpoint.part("network"))

@@ -70,7 +70,7 @@ AnyLoss = Loss | LossName | Callable[..., Any]
 
 
 class Trainer(Listed):
-    """Trains a network.
+    """Training of a network.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -177,7 +177,8 @@ class Trainer(Listed):
         self.distributed = None if distributed is None or distributed is False else _communicator(distributed)
         if self.distributed is None and self.sync_batch_norm:
             raise ValueError("Trainer: sync_batch_norm is for shards of a batch. Give distributed=True, too.")
-        self._is_first = self.distributed is None or self.distributed.rank == 0  # who alone writes and says something
+        # The first process alone writes files and messages.
+        self._is_first = self.distributed is None or self.distributed.rank == 0
         self.quiet = quiet or not self._is_first
         self.say: Callable[[str], None] = (lambda text: None) if self.quiet else say
         self.history = History()
@@ -304,7 +305,7 @@ class Trainer(Listed):
         return nullcontext() if self.distributed is None else self.distributed.running()
 
     def _once(self, function: Callable[[], None]) -> None:
-        """Do what only one process of a run may do."""
+        """Call a function that only one process of a run may call."""
         if self.distributed is None:
             function()
         else:
@@ -321,7 +322,8 @@ class Trainer(Listed):
         return _distributed_run(self, feed, held_out, epochs, called, best)
 
     def stop(self, reason: str = "a callback asked for it") -> None:
-        """End the run after this step or epoch; for callbacks. What is done is kept, and ``resume=True`` goes on from there."""
+        """End the run after this step or epoch; for callbacks. Finished work is kept, and ``resume=True`` continues from
+        there."""
         self._stop_reason = str(reason)
 
     def _prepare(self, feed: BatchStream) -> None:
@@ -423,7 +425,9 @@ class Trainer(Listed):
         if not isinstance(tested, ArraySource) or not tested.checked:
             return
         if all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(source.x, tested.x, strict=True)):
-            self.say("The validation samples are the training samples, so they do not show how others would fare.")
+            self.say(
+                "The validation samples are the training samples, so they do not show how well it does on new ones."
+            )
 
     def _fit_network(self, feed: BatchStream, who: str, *, training: bool = False) -> None:
         """Build the network for these samples, and refuse targets that do not fit what it gives for them."""
@@ -572,7 +576,7 @@ def _are_batches(given: Any) -> bool:
     return callable(given) or hasattr(given, "__iter__") or isinstance(given, Batches)
 
 
-# What several ranks need is in the room above.
+# Training on several ranks, which is in a package above this one.
 
 
 def _communicator(given: Any) -> Any:

@@ -104,7 +104,7 @@ class Accumulation:
         self._weight = 0.0
 
     def add(self, weight: float) -> None:
-        """Add the gradients that were just computed, which count so much."""
+        """Add the gradients that were just computed, with this weight."""
         trained = [p for p in self._parameters if p.used and p.requires_grad]
         if not self._weight:
             self._sums = [p.grad * np.float32(weight) for p in trained]
@@ -114,7 +114,7 @@ class Accumulation:
         self._weight += weight
 
     def finish(self, *, mean: bool) -> None:
-        """Put the result where the optimizer looks for it, and begin anew."""
+        """Store the result where the optimizer reads it, and start over."""
         trained = [p for p in self._parameters if p.used and p.requires_grad]
         factor = np.float32(1 / self._weight if mean and self._weight else 1.0)
         for total, parameter in zip(self._sums, trained, strict=True):
@@ -258,7 +258,7 @@ class Run:
                 if stop.requested or trainer._stop_reason is not None:
                     break
             if self.batch == self.batches:
-                next(batches, None)  # refused if there is one: it would never be trained on
+                next(batches, None)  # a remainder is an error: it would never be trained on
 
     def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
         """One step of the optimizer, over one batch or several; gives their loss and number of samples."""

@@ -175,7 +175,7 @@ def _axis(axis: Any, samples: Array, who: str) -> int:
 
 
 class Flip(Transform):
-    """Turn a share of the samples around along an axis, counted from the end: -1 mirrors images left to right.
+    """Flip a share of the samples along an axis, counted from the end: -1 mirrors images left to right.
 
     >>> import numpy as np
     >>> from openbnns import nn

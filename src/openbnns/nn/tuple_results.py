@@ -13,9 +13,9 @@ from ..graph.tensor import Array, Tensor
 
 
 class Parts(Tensor):
-    """The output of a module that PyTorch returns together with something else.
+    """The output of a module that PyTorch returns as the first part of a tuple.
 
-    It is used as the output itself, ``x = self.lstm(x)``, or taken apart, ``x, (h, c) = self.lstm(x)``; ``[0]`` is the
+    It is used as the output itself, ``x = self.lstm(x)``, or unpacked, ``x, (h, c) = self.lstm(x)``; ``[0]`` is the
     output and ``[1]`` the rest. All other indices are those of the output.
     """
 

@@ -23,7 +23,7 @@ _CURE = (
 
 
 class Worker:
-    """A thread, as long as it lives. Its number may be that of another one later."""
+    """A thread, as long as it lives: its number may be reused later."""
 
     def __init__(self) -> None:
         self._thread = current_thread()
@@ -52,7 +52,7 @@ def this_worker() -> Worker:
 
 
 def take(module: Module, who: str) -> bool:
-    """Take the turn to train a module; gives whether it has to be ended, or refuses it."""
+    """Take the turn to train a module, or raise an error; gives whether the turn has to be ended."""
     own, turns = _own.worker, module.__dict__
     if turns.get("_turn") is own:  # in a run of the same thread
         return False
@@ -95,7 +95,7 @@ def begin_pass(network: Any) -> None:
 
 
 def require_pass(network: Any) -> None:
-    """Refuse to go back if the latest pass is that of another thread, which has overwritten the values of this one's."""
+    """Raise an error before a backward pass if another thread has run since, and overwritten the values of this one."""
     overtaken = network._overtaken
     name = overtaken.pop(_own.worker, None) if overtaken else None
     if name is not None:
@@ -106,8 +106,7 @@ def require_pass(network: Any) -> None:
 
 
 def note_gradients(parameters: Iterable[Parameter]) -> None:
-    """Note that the calling thread has computed the gradients of these; those of another one that no step has used are
-    gone."""
+    """Note that the calling thread has computed these gradients; unused ones of another thread are lost."""
     own = _own.worker
     for parameter in parameters:
         writer = parameter.written_by

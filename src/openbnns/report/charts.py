@@ -274,7 +274,7 @@ def _is_alone(points: Sequence[tuple[float, float] | None], i: int) -> bool:
 
 
 def _dots(points: Sequence[tuple[float, float]]) -> str:
-    """Lines without length, which round ends make dots of that stay round however the box is stretched."""
+    """Lines of length 0 with round ends: dots that stay round even if the box is stretched."""
     return "".join(f"M{x:.0f} {y:.0f}h0" for x, y in points)
 
 
@@ -284,7 +284,7 @@ def _note(place: float, text: str) -> Markup:
 
 
 def _legend(series: Sequence[Line], diagonal: str = "", *, areas: bool = False) -> Markup:
-    """Buttons, which bring out one line when they are pressed."""
+    """Buttons, each of which highlights one line."""
     items = []
     for number, line in enumerate(series):
         style = number % SERIES if line.style is None else line.style

@@ -27,7 +27,7 @@ _GROUPS = 12  # categories of a column
 
 @dataclass(frozen=True)
 class Importance:
-    """The loss of score if a column is shuffled, which takes all that it says away."""
+    """The drop of the score if a column is shuffled, which removes its information."""
 
     column: str
     loss: float
@@ -62,7 +62,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Explanation:
-    """All explanations of a network; ``score`` is what importance is measured by."""
+    """All explanations of a network; ``score`` measures importance."""
 
     score: str
     importance: tuple[Importance, ...]

@@ -91,7 +91,7 @@ class Cell(NamedTuple):
 def table(
     header: Sequence[Content], rows: Iterable[Sequence[Content | Cell]], *, caption: str = "", words: int = 1
 ) -> Markup:
-    """A table whose first ``words`` columns are text and whose others are numbers; the first column names the row.
+    """A table whose first ``words`` columns are text and the others numbers; the first column names the row.
 
     Readers can sort it if its cells are of the kind :class:`Cell`.
 

@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A test sample and what the network said; ``confidence`` and ``of_truth`` are for classes, ``image`` is a data URL."""
+    """A test sample and its prediction; ``confidence`` and ``of_truth`` are for classes, ``image`` is a data URL."""
 
     sample: int
     truth: str

@@ -33,8 +33,8 @@ TASKS = ("classification", "multilabel", "regression")
 class Data:
     """Samples ``x`` with the batch axis in front, and targets ``y``, in three parts; the last two may be empty.
 
-    The network learns from ``train``. ``validation`` tells how well it does while it learns, and early stopping selects
-    by it. ``test`` is looked at once, at the end.
+    The network learns from ``train``. ``validation`` measures it during training, and early stopping selects by it.
+    ``test`` is used once, at the end.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -97,7 +97,7 @@ class Data:
         return self.classes if self.train_y.ndim == 1 else int(self.train_y.shape[1])
 
     def in_units(self, y: Array) -> Array:
-        """Targets of a regression as they are in the data; others as they are here."""
+        """Targets in the units of the data, undoing the standardization of a regression."""
         if self.target_mean is None or self.target_std is None:
             return y
         values: Array = y.astype(np.float64) * np.array(self.target_std) + np.array(self.target_mean)
@@ -147,7 +147,7 @@ class Batches:
 
 
 def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Array]:
-    """Samples and targets as arrays, refused if empty, ragged, of different length or not finite.
+    """Samples and targets as arrays; raises an error if they are empty, ragged, of different length or not finite.
 
     With ``labels`` targets may be names of classes, and numbers keep their type: a float32 would make one class of two.
     """
@@ -160,7 +160,7 @@ def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Arr
 def check_parts(x: Any, y: Any, who: str) -> tuple[list[Array], list[Array]]:
     """The same for samples and targets that may be tuples or dictionaries of arrays; gives the parts of both.
 
-    What is read as it is used stays on the disk: it is neither converted nor looked through, which would read all of it.
+    Samples that are read on demand stay on the disk: checking or converting them would read all of them.
     """
     samples: dict[str, Array] = {}
     for name, value in (("x", x), ("y", y)):
@@ -251,13 +251,14 @@ def load(
     """Data from ``"digits"``, a table, an .npz file, or a folder, in three parts.
 
     * ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet`` (pyarrow): one sample per line. Separator, decimal sign and a first
-      line of names are found, or said: ``separator``, ``header``. ``target`` is the column to predict, by name or position,
+    line of names are detected, unless ``separator`` or ``header`` is given. ``target`` is the column to predict, by name or
+    position,
       or several; by default the last. Columns of numbers are standardized, those of words become one feature for each
       category; missing values (empty, ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked.
       ``1,234``, ``81.3%``, ``$3,823.92`` and the like are numbers. Where a table does not tell whether ``27,385`` is 27385
       or 27.385, ``thousands`` or ``decimal`` says so: ``","``, ``"."``, ``" "`` or ``"'"``. Dates become numbers such as
       day count, month and hour; ``dates`` says what 3/4/2024 means if the table does not. ``drop`` leaves columns out,
-      ``categorical`` takes numbers for categories. ``remarks`` of the result says all that was found and done.
+      ``categorical`` takes numbers for categories. ``remarks`` of the result list all that was detected and done.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
@@ -308,7 +309,7 @@ def load(
 
 
 def with_task(data: Data, task: str | None = None) -> Data:
-    """The same data with targets for a task, which is found from them if it is not said.
+    """The same data with targets for a task, which is detected from them unless it is given.
 
     Class numbers for a classification (:func:`classification`), rows of 0 and 1 for several labels, rows of standardized
     numbers for a regression.

@@ -36,7 +36,7 @@ class Listing:
 
 
 def list_folder(folder: Path, size: tuple[int, int] | None, *, skip_bad: bool) -> Listing:
-    """The images of a folder, each looked at; all are decoded if those that cannot be read are to be left out."""
+    """The images of a folder, checked by their headers, or decoded completely if unreadable ones are to be left out."""
     inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     parts = {_PARTS[path.name.lower()]: path for path in inside if path.name.lower() in _PARTS}
     if "train" not in parts:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Samples:
-    """Samples as the network takes them, and what they are in truth, if that is known and asked for."""
+    """Samples as the network takes them, with their true targets if these are known and requested."""
 
     x: Any
     y: Array | None
@@ -40,7 +40,7 @@ class Samples:
     """Names of the samples: their rows, or their files."""
     notes: list[str] = field(default_factory=list)
     kept: dict[str, list[str]] = field(default_factory=dict)
-    """Cells of columns that were asked for, as the file has them."""
+    """The requested columns' cells, as they are in the file."""
     table: Table | None = None
     """The table that the samples are rows of."""
     rows: Array | None = None
@@ -155,7 +155,7 @@ def _table_targets(card: ModelCard, table: Table, wanted: Sequence[str]) -> Arra
 
 
 def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str) -> Array:
-    """Class numbers of the model for those of the data, refused if the model does not know one of them."""
+    """The model's class numbers for the classes in the data; raises an error for one that the model does not know."""
     numbers = {name: i for i, name in enumerate(card.classes)}
     if not card.classes:
         return y
@@ -183,8 +183,8 @@ def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets
     files = [file for file in files if file.suffix.lower() in SUFFIXES]
     if not files:
         raise DataError(
-            f"{path}: {'is' if path.is_file() else 'has'} no image. The model was trained on images: give a file (.png, .jpg and "
-            "the like), or a folder of them."
+            f"{path}: {'is not an image' if path.is_file() else 'has no images'}. The model was trained on images: give a file "
+            "(.png, .jpg and the like), or a folder of them."
         )
     kept, pixels, bad = [], [], []
     for file in files:
@@ -204,7 +204,7 @@ def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets
 def _arrays(
     card: ModelCard, prepare: ArrayPreparation, source: str, with_targets: bool, part: str, limit: int | None
 ) -> Samples:
-    """Arrays of a file, or those of one of its parts if it has several: those to test with, unless others are asked for."""
+    """The arrays of a file, or of one of its parts if it has several: by default the test part."""
     path, notes = Path(source), []
     if source.endswith(".npy"):
         parts: Any = {"train": (open_npy(source)[:], None)}

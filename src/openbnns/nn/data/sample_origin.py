@@ -21,7 +21,7 @@ class Origin:
         self._table, self._rows, self._files = table, rows, files
 
     def places(self, samples: Sequence[int]) -> list[str]:
-        """The place where people look a sample up: ``wine.csv, line 17``, or a file."""
+        """The place of a sample, for people to look it up: ``wine.csv, line 17``, or a file."""
         if self._files is not None:
             return [str(self._files[i]) for i in samples]
         if self._table is None:
@@ -34,7 +34,7 @@ class Origin:
         return [f"{name}, line {lines[row]}" for row in rows]
 
     def cells(self, samples: Sequence[int]) -> list[dict[str, str]]:
-        """The cells of the rows of samples, by column, as the file has them; nothing for what is not in a table."""
+        """The cells of the samples' rows, by column, as they are in the file; empty for samples that are not in a table."""
         table = self._table
         if table is None or not len(samples):
             return [{} for _ in samples]

@@ -59,7 +59,7 @@ def remember(samples: Any) -> dict[str, Any]:
 
 
 def count_seen(remembered: Any, samples: Any) -> Seen | None:
-    """The number of samples that are among those remembered; None if that is unknown or the file is invalid."""
+    """The number of samples among those remembered; None if that is unknown or the record is invalid."""
     if not isinstance(remembered, Mapping):
         return None
     different, size, kept = remembered.get("different"), remembered.get("size"), _read(remembered.get("places"))

@@ -1,4 +1,4 @@
-"""Columns that make results too good to be true, or add nothing: named before training, for people to decide about."""
+"""Warnings before training about columns that make results too good to be true, or add nothing."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _guess(values: Array | None, different: int, overflowed: bool) -> tuple[str,
 
 
 def guess_array(y: Array) -> tuple[str, str]:
-    """The task of targets in an array, one entry or one row per sample, and why."""
+    """The task of targets in an array, one entry or one row per sample, and the reason for it."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.dtype.kind in "Ub" or is_one_hot(y):
@@ -228,7 +228,7 @@ def guess_array(y: Array) -> tuple[str, str]:
 
 
 def numbers(y: Array, task: str, source: str) -> Array:
-    """Targets of a regression or labels as rows of float64, refused if they are anything else."""
+    """Targets of a regression or labels as rows of float64; raises an error for anything else."""
     if y.dtype.kind not in "fiub":
         raise DataError(
             f"{source}: targets are words, which cannot be the numbers of a {task}. Use --task classification."

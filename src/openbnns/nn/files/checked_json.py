@@ -1,4 +1,4 @@
-"""Checks of the contents of a model file: plain JSON, of which nothing is trusted."""
+"""Checks of the contents of a model file: plain JSON that is not trusted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Said:
         return [Said(part, f"{self.where}.{name}[{i}]") for i, part in enumerate(value)]
 
     def table(self, name: str) -> dict[str, Any]:
-        """A table that nothing but people read."""
+        """A table for people, which no code relies on."""
         value = self._table.get(name, {})
         if not isinstance(value, dict):
             raise self._wrong(name, "a table")

@@ -1,8 +1,8 @@
 """One trainer per folder: a lock file with the process and the host of its owner.
 
 The owner keeps the file locked (``flock``), which the system undoes when the process ends, however it ends. So on one host
-a lock without an owner is known to be stale and is taken over. Of a process on another host, which shares the folder over
-a network, nothing is known; its lock is taken over only on demand (``force``), and never while the file is locked.
+a lock without an owner is known to be stale and is taken over. The state of a process on another host, which shares the
+folder over a network, is unknown; its lock is taken over only on demand (``force``), and never while the file is locked.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _is_locked(handle: int) -> bool:
 
 
 def _take(handle: int, path: Path, force: bool, say: Callable[[str], None]) -> None:
-    """Make this process the owner, unless the one before may still be at work."""
+    """Make this process the owner, unless the previous one may still be running."""
     here, owner = platform.node(), _owner(handle)
     if owner is not None:
         if owner.get("host") == here:

@@ -1,9 +1,9 @@
 """Networks in the form that their ``forward`` recorded: operations with arguments, sizes and guards, to and from JSON.
 
-A layer of ``openbnns.nn`` can be made anew from its arguments, and ``nn.files.model_file`` writes it so. A class of the
-user's, or a model from PyTorch, cannot: its code is not in the file. But what the code recorded is all that it takes to run,
-train and export the network. An operation is written as the name of its class and the arguments that it was made with, so no
-operation is listed here, and one that is added to the library can be written at once.
+A layer of ``openbnns.nn`` can be made again from its arguments, which ``nn.files.model_file`` writes. A class of the
+user's, or a model from PyTorch, cannot: its code is not in the file. But the recording of that code is all that is needed
+to run, train and export the network. An operation is written as the name of its class and the arguments that it was made
+with, so no operation is listed here, and one that is added to the library can be written at once.
 
 ================================  ==============================================================================
 ``{"value": 3}``                  output 3, counted over the inputs and all operations; ``shape``, if it is a view
@@ -122,7 +122,7 @@ def describe(network: Module) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _kind_of(module: Module) -> str:
-    """The name of the class of a module, or of what it was before it came here."""
+    """The name of a module's class, or of its original class if it was converted or read from a file."""
     kind = module._kind if isinstance(module, ForeignPart) else type(module).__name__
     return kind if kind.isidentifier() else type(module).__name__
 
@@ -305,7 +305,7 @@ def _structure(structure: Structure) -> Any:
 
 
 class RecordedPart(ForeignPart):
-    """A part of a network that was read from a file as what it had recorded; its class has the name that the part had there."""
+    """A part of a network that was read from a file as a recording; its class has the name of the part's original class."""
 
     def __init__(self, shown: str = "") -> None:
         super().__init__(type(self).__name__)
@@ -325,7 +325,8 @@ class RecordedPart(ForeignPart):
 
 
 class RecordedNetwork(RecordedPart):
-    """A network that was read from a file as what it had recorded. It is run, trained, saved and exported like any other."""
+    """A network that was read from a file as the recording of its ``forward``. It is run, trained, saved and exported like
+    any other."""
 
     _held: list[Mapping[str, Any]]
     _constants: Mapping[str, Array]

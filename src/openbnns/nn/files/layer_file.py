@@ -1,7 +1,7 @@
 """A network as a table of layers, the form of model files: from a network, and back to one.
 
 A layer is ``{"type": "Conv2d", "out_channels": 16, "kernel_size": 3}``: its class, and its arguments by name. Layers made of
-layers hold them in lists. What TOML cannot say, or people do not write, is there for networks that are saved:
+layers hold them in lists. Saved networks use some more forms, which TOML cannot express or people do not write:
 
 =====================================  ====================================================================
 ``{"same": "0.body"}``                 the module at that path once more, where one is used at several places
@@ -182,7 +182,7 @@ def _functions() -> dict[str, Any]:
 
 
 def parameters_of(network: Module) -> dict[str, Parameter]:
-    """Every parameter under every one of its paths."""
+    """All parameters under each of their paths."""
     return {name: one for name, one in network.named_state() if isinstance(one, Parameter)}
 
 

@@ -1,4 +1,4 @@
-"""The limit for memory that a file or a description merely asks for: checked before any is taken.
+"""The limit for memory that a file or a description asks for, checked before any is allocated.
 
 A few bytes can ask for gigabytes: a compressed file, a tensor that repeats one number, a layer of 30,000 by 30,000. All of
 them are held to one limit: ``OPENBNNS_MEMORY_LIMIT``, such as ``8G``, or else 1 GiB, or 20 times the size of the file if that
@@ -51,7 +51,8 @@ def limit(file_size: int = 0) -> int:
 
 
 def check(count: int, who: str, error: type[ValueError] = ValueError, file_size: int = 0) -> None:
-    """Refuse a number of bytes beyond the limit; ``who`` says what asks for them: ``"net.toml: layer 2 of 30000 x 30000"``."""
+    """Raise an error for a number of bytes beyond the limit; ``who`` names what asks for them: ``"net.toml: layer 2 of
+    30000 x 30000"``."""
     most = limit(file_size)
     if count > most:
         raise error(f"{who} takes {shown(count)}, more than the limit of {shown(most)}. {cure(count)}")

@@ -1,8 +1,8 @@
-"""Model files: weights, with everything that it takes to use them, in one ``.safetensors`` file.
+"""Model files: weights, with everything needed to use them, in one ``.safetensors`` file.
 
 Any reader of safetensors finds the weights; the rest is JSON in the metadata, under ``openbnns.model``. It is data, never code:
-a network is made from the names of layers and their arguments. Nothing in a file is believed before it is checked, and sizes are
-bounded by those of the weights that are there.
+a network is made from the names of layers and their arguments. Everything in a file is checked before it is used, and sizes
+are bounded by those of the weights in it.
 """
 
 from __future__ import annotations
@@ -414,7 +414,7 @@ def _make(
 
 
 def _set_options(network: Module, said: Said) -> None:
-    """Set what was changed after the layers were made; only what such layers have, in the same type."""
+    """Restore options that were set after the layers were made; only options that such layers have, in the same type."""
     modules = dict(network.named_modules())
     for path, values in said.table("options").items():
         for name, value in values.items() if isinstance(values, dict) and path in modules else [("", None)]:

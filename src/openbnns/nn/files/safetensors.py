@@ -34,7 +34,7 @@ _MOST_AXES = 64 if int(np.__version__.split(".")[0]) >= 2 else 32
 
 
 class DamagedFile(ValueError):
-    """A file that is not what it should be; the message says where."""
+    """A file that is damaged or of another kind; the message says where."""
 
 
 def encode(arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -64,9 +64,8 @@ def decode(data: bytes, who: str = "safetensors") -> tuple[dict[str, Array], dic
 
 
 def _read(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Array], dict[str, str]]:
-    """The rules of the format: offsets without holes and overlaps, and a file that ends where the last array does.
-
-    They keep a small file from taking large memory: arrays together are as large as the file.
+    """Check the rules of the format: offsets without holes and overlaps, and a file that ends with its last array. They
+    keep a small file from taking much memory: arrays together are as large as the file.
     """
     header, start = _header(file, size, who)
     metadata = _metadata(header.pop("__metadata__", None), who)
@@ -203,7 +202,7 @@ def _are_sizes(value: Any, count: int | None = None) -> bool:
 
 
 def write_atomically(path: Any, data: bytes) -> None:
-    """Write a file so that at any moment, even after a crash, it is either the old one or the new one, whole."""
+    """Write a file so that at any moment, even after a crash, it is the complete old one or the complete new one."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}. Make it first.")

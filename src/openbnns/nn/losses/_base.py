@@ -1,7 +1,7 @@
 """The base of all losses: reduction, sample weights, and the memory of a loss that is computed repeatedly.
 
-A loss of an output first has a value for every element, or for every row of scores: the losses before reduction. Their
-weighted sum, divided by a total, is what it gives.
+A loss of an output first has a value for every element, or for every row of scores: the losses before reduction. The result
+is their weighted sum, divided by a total.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BoundLoss:
         return self._total(sample_weights)
 
     def plain_call(self) -> PlanCall | None:
-        """The native call that does what ``run`` does with plain targets, see ``is_plain``; None if there is none."""
+        """The native call that is equivalent to ``run`` for plain targets, see ``is_plain``; None if there is none."""
         return None
 
     def is_plain(self) -> bool:
@@ -159,10 +159,10 @@ class BoundLoss:
 class Loss(Listed):
     """Base of the losses.
 
-    ``loss(y, targets)`` gives the loss and its gradient with respect to y, as a pair. ``reduction`` says what becomes of
-    the losses of all elements or positions: their "mean", their "sum", or with "none" they stay apart, as an array, and
-    the gradient is that of their sum. ``sample_weights`` are factors of the losses of the samples, (N,), or of single
-    positions, (N, ...); a mean then divides by the sum of these weights.
+    ``loss(y, targets)`` gives the loss and its gradient with respect to y, as a pair. ``reduction`` combines the losses of
+    all elements or positions: to their "mean", or their "sum"; with "none" they stay an array, and the gradient is that of
+    their sum. ``sample_weights`` are factors of the losses of the samples, (N,), or of single positions, (N, ...); a mean
+    then divides by the sum of these weights.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -230,7 +230,7 @@ class Loss(Listed):
         return LossAndGradient((bound.losses.copy() if self.reduction == "none" else value, gradient))
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
-        """Refuse targets that do not fit the output of the network; both with a batch axis."""
+        """Raise an error for targets that do not fit the output of the network; both have a batch axis."""
         self._require_shape(output_shape, targets)
         require_finite(f"{type(self).__name__}: targets", targets, "Leave such samples out.")
 
@@ -244,7 +244,7 @@ class Loss(Listed):
             )
 
     def check_output(self, output: Array) -> None:
-        """Refuse an output that the loss is not defined for."""
+        """Raise an error for an output that the loss is not defined for."""
 
     def check_sample_weights(self, weights: Any, shape: tuple[int, ...]) -> Array:
         """Weights as ``BoundLoss.run`` takes them; ``shape`` is that of the losses before reduction."""
@@ -348,7 +348,7 @@ class NativeBound(BoundLoss):
         return self._weights is None and total != 0.0 and self.loss._scale / total == self._natural
 
     def for_batches(self, count: int) -> Any:
-        """A loss like this one to take the targets of several batches at once: ``labels`` are theirs, one after the other."""
+        """A loss like this one that reads the targets of several batches at once into ``labels``, one after the other."""
         batch, *sample = self.output.shape
         return self.loss.bind(np.empty((count * batch, *sample), np.float32), None)
 
@@ -359,7 +359,7 @@ class NativeBound(BoundLoss):
 
     @property
     def value_array(self) -> Array:
-        """The array that the plain call writes the loss to."""
+        """The array to which the plain call writes the loss."""
         return self._value
 
     def _reduce(self, factor: float) -> float:

@@ -139,7 +139,7 @@ class _Labels:
         return self.weights.take(index, 0, self.counted, "clip")
 
     def _mark_ignored(self, index: Array) -> bool:
-        """Mark the ignored targets in the mask; True if there are any."""
+        """Mark ignored targets in the mask; True if there are any."""
         return bool(np.count_nonzero(np.equal(index, self._ignored, out=self._mask)) > 0)  # faster than any()
 
     def _write_places(self, labels: Array, index: Array) -> None:

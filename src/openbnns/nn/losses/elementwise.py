@@ -89,7 +89,8 @@ class BCEWithLogitsLoss(NativeLoss):
 
 
 class _BoundLogits(NativeBound):
-    """With p for the positive part, w (p t A + (1 - t) B) = v (s A + (1 - s) B) for v = w (p t + 1 - t), s = w p t / v."""
+    """With p as the weight of positives, w (p t A + (1 - t) B) = v (s A + (1 - s) B) for v = w (p t + 1 - t), s = w p t /
+    v."""
 
     def __init__(self, loss: BCEWithLogitsLoss, output: Array, gradient: Array | None) -> None:
         super().__init__(loss, output, gradient)
@@ -103,7 +104,7 @@ class _BoundLogits(NativeBound):
             self._weights = self._given
 
     def share_out(self) -> None:
-        """Put the labels and the weights of the elements to what p makes of them."""
+        """Rewrite labels and element weights so that they include p."""
         t, v = self.labels.reshape(self.shape), self._weights
         assert self.positive is not None and v is not None
         np.subtract(1.0, t, out=v)

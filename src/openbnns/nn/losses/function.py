@@ -25,10 +25,11 @@ _KEPT = 4  # forms of outputs and targets that a function stays recorded for
 class FunctionLoss(Loss):
     """Any function of outputs and targets, written with expressions, as a loss.
 
-    It is called with what the network gives (a value, or a tuple or dictionary of values, also inside each other) and with the
-    targets, one array or several in any structure, and returns a single number, or one per sample, whose mean is trained on.
-    Gradients follow by themselves, one for each output. A function of one argument needs no targets. Like ``forward``, the
-    function is recorded once, not run at every call: a number that changes from step to step is passed with the targets.
+    It is called with the network's output (a value, or tuples and dictionaries of values, nested or not) and with the
+    targets, one array or several in any structure, and returns a single number, or one per sample, whose mean is trained
+    on. Gradients are derived automatically, one for each output. A function of one argument needs no targets. Like
+    ``forward``, the function is recorded once, not run at every call: a number that changes from step to step is passed
+    with the targets.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -152,7 +153,7 @@ def _is_loss(result: Tensor) -> bool:
 class BoundFunction(BoundLoss):
     """A loss function recorded for fixed arrays; it is built with the first targets, which tell their shape.
 
-    It reads the outputs, and writes their gradients, where they lie.
+    It reads outputs and writes gradients in place.
     """
 
     def __init__(

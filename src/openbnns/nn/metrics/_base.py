@@ -35,7 +35,7 @@ class Running(ABC):
 
     @abstractmethod
     def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take over what ``arrays`` gave in another process."""
+        """Restore what ``arrays`` returned in another process."""
 
     def join(self, other: Running) -> None:
         """Add what another one of the same metric has collected, on other samples. Ranks that train together need it."""
@@ -121,7 +121,7 @@ def counts_of(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
 
 
 class Gathered(Running):
-    """Outputs and targets of all samples of the epoch, for what only all of them together tell.
+    """Outputs and targets of all samples of the epoch, for metrics that need all of them at once.
 
     Each may be an array or several; ``prepare`` says what to keep of a batch.
     """
@@ -167,7 +167,7 @@ class Gathered(Running):
 
 
 class _Mean(Counts):
-    """The mean of a function over batches, each counted by its samples."""
+    """The mean of a function over batches, weighted by their numbers of samples."""
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         super().__init__(np.zeros(2))

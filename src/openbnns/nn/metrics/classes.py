@@ -15,19 +15,19 @@ from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of
 from .formulas import Average
 
-# Losses of decisions, and the output from which on it is a yes: scores around 0, or probabilities.
+# Losses of decisions, and the threshold above which an output means yes: 0 for scores, 0.5 for probabilities.
 _DECISIONS: dict[type[Loss], float] = {
     BCEWithLogitsLoss: 0.0, SigmoidCrossEntropyLoss: 0.0, HingeLoss: 0.0, BCELoss: 0.5, LogLoss: 0.5,
 }  # fmt: skip
 
 
 def threshold_of(loss: Loss | None) -> float | None:
-    """The output from which on a loss takes it for a yes; None if it knows no yes and no."""
+    """The threshold above which a loss reads an output as yes; None if it does not distinguish yes and no."""
     return next((threshold for kind, threshold in _DECISIONS.items() if isinstance(loss, kind)), None)
 
 
 class Decisions:
-    """Predicted and wanted classes of a batch as flat arrays, by what a loss says about its scores."""
+    """Predicted and true classes of a batch as flat arrays, read from the scores as the loss reads them."""
 
     def __init__(self, loss: Loss | None, threshold: float | None) -> None:
         self._loss = loss
@@ -47,7 +47,7 @@ class Decisions:
         return self._kept(scores, targets.argmax(axis) if targets.ndim == outputs.ndim else targets)
 
     def decisions(self, outputs: Array, targets: Array) -> tuple[Array, Array]:
-        """Predicted and wanted class of everything there is to decide, as numbers."""
+        """Predicted and true class of every decision, as numbers."""
         axis = self.axis(outputs)
         if axis is None:
             return (outputs > self.threshold).reshape(-1).astype(np.int64), (targets > 0.5).reshape(-1).astype(np.int64)
@@ -72,7 +72,7 @@ class Decisions:
 
 
 class _Share(Running):
-    """The counts of right ones and of all. Plain numbers, because small batches are counted often."""
+    """The counts of right decisions and of all. Plain numbers, because small batches are counted often."""
 
     def __init__(self, right: Callable[[Array, Array], Array]) -> None:
         self._count, self._total = 0, 0

@@ -62,7 +62,7 @@ def f1(counts: Array) -> Array:
 
 
 def usual_average(classes: int) -> Average:
-    """The average that is taken unless another is asked for: two classes have a positive one, more are averaged alike."""
+    """The default average: "binary" for two classes, of which one is positive, and "macro" for more."""
     return "binary" if classes == 2 else "macro"
 
 
@@ -91,8 +91,8 @@ def label_average(formula: Callable[[Array], Array], counts: Array, average: Ave
 def r2(squared_error: Array, spread: Array, samples: int) -> float:
     """Share of the variance that is explained, the mean over the outputs, from sums over the samples for every output.
 
-    Targets that are all the same have no variance: predictions are then worth 1 if they are exact, and 0 otherwise. One sample
-    has no variance to speak of: NaN.
+    Targets that are all the same have no variance: predictions are then worth 1 if they are exact, and 0 otherwise. A
+    single sample has no variance: NaN.
     """
     if samples < 2:
         return float("nan")

@@ -1,8 +1,8 @@
 """Learning rates over time.
 
-A schedule is a function (step, total steps) -> factor of the learning rate, which a trainer asks before every step: one of the
-classes with PyTorch's names, or any other. The former can be stepped by hand, too: ``schedule.step()`` sets the learning rates
-of the optimizer that it was made with.
+A schedule is a function (step, total steps) -> factor of the learning rate, which a trainer calls before every step: one of
+the classes with PyTorch's names, or any other function. The classes can be stepped by hand, too: ``schedule.step()`` sets
+the learning rates of the optimizer that it was made with.
 """
 
 from collections.abc import Callable

@@ -81,7 +81,7 @@ class ReduceLROnPlateau:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew; the learning rates of the optimizer stay as they are."""
+        """Start over; the learning rates of the optimizer stay as they are."""
         self.best = math.inf if self.mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
         self._share = 1.0  # of the learning rate of a trainer's optimizer
@@ -95,7 +95,7 @@ class ReduceLROnPlateau:
 
     @spelled
     def step(self, metrics: Any) -> None:
-        """Note a measured value, and reduce the learning rates if it is time."""
+        """Record a measured value, and reduce the learning rates if it is time."""
         value = float(metrics)
         self.last_epoch += 1
         if self.is_better(value):

@@ -21,7 +21,7 @@ class LRScheduler:
 
     Made with an optimizer, it sets the learning rate of every group at once, and again at every ``step()``, as in
     PyTorch. ``nn.Trainer(schedule=...)`` takes it with the trainer's own optimizer, or made without one, by names:
-    ``nn.StepLR(step_size=30)``; then it multiplies the learning rate of whatever optimizer is used. A trainer's steps are
+    ``nn.StepLR(step_size=30)``; then it multiplies the learning rate of the trainer's optimizer. A trainer's steps are
     batches.
 
     >>> import numpy as np

@@ -35,7 +35,7 @@ class MultiheadAttention(Module):
     input that serves as a mask takes booleans or integers; numbers to add that are not constant must be computed, such as
     ``attn_mask=-1e4 * far``, or be a parameter, and have gradients. Calls on arrays take masks of booleans, or of 0 and -inf.
 
-    The result is the output, and can be taken apart as in PyTorch: ``y, weights = self.attn(x)``. The weights, (N, T, S), or
+    The result is the output, and can be unpacked as in PyTorch: ``y, weights = self.attn(x)``. The weights, (N, T, S), or
     (N, heads, T, S) with ``average_attn_weights=False``, are those before dropout. In ``forward`` of a module they are computed
     if they are used, and have gradients; a call on arrays computes them unless ``need_weights`` is False, and ``backward``
     takes the gradient of the output.

@@ -15,7 +15,7 @@ from ..sources.rows import Rows
 
 
 class SamplePreparation(ABC):
-    """Turns samples as people have them into the numbers that a network takes, always in the same way.
+    """The conversion of samples, as people have them, into the numbers that a network takes.
 
     It is made from the training samples alone and stored in the model file.
     """
@@ -28,7 +28,7 @@ class SamplePreparation(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything about it, as plain JSON."""
+        """A complete description, as plain JSON."""
 
     @abstractmethod
     def said(self) -> list[str]:
@@ -69,7 +69,7 @@ class ArrayPreparation(SamplePreparation):
 
     @classmethod
     def fit(cls, samples: Array, rows: Array | None = None, *, standardize: bool = True) -> ArrayPreparation:
-        """Make one for samples like these; means and deviations are those of ``rows``, by default of all."""
+        """A preparation for samples like these; means and deviations are those of ``rows``, by default of all."""
         shape = samples.shape[1:]
         if samples.dtype == np.uint8:
             return cls(shape, pixels=True)

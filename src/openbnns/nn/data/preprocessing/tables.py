@@ -117,7 +117,7 @@ class TablePreparation(SamplePreparation):
         cls, table: Table, rows: Array, *, targets: Collection[str], categorical: Collection[str], standardize: bool,
         missing: Sequence[str] = (),
     ) -> tuple[TablePreparation, list[str]]:  # fmt: skip
-        """For a table like this one, whose training rows these are; and what people should know."""
+        """The preparation for tables like this one, fitted to these training rows, and remarks for people."""
         notes: list[str] = []
         count = len(table.number_columns)
         mean, std = mean_and_deviation(lambda chosen: table.read(chosen)[0], (len(table), count), rows)
@@ -643,13 +643,13 @@ def _columns(count: int) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few, none of them longer than people read."""
+    """The first few names, each shortened if it is long."""
     shortened = (name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names[:8])
     return ", ".join(shortened) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 class TableRows(Rows):
-    """Some rows of a table as a network takes them: what is to be learned from is made when a batch needs it."""
+    """Some rows of a table as a network takes them: features are computed when a batch needs them."""
 
     def __init__(self, table: Table, encoder: Encoder, chosen: Array) -> None:
         super().__init__((len(chosen), encoder.width), np.float32)

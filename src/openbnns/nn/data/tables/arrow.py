@@ -49,7 +49,7 @@ class Column:
     """True if it is a column of numbers to learn from."""
     target: bool
     missing: Collection[str]
-    """Words that stand for nothing."""
+    """Words that stand for a missing value."""
     decimal: str = "."
     words: dict[str, int] = field(default_factory=dict)
     overflowed: bool = False
@@ -181,7 +181,8 @@ def fill(
 
 
 def _first_joined(batches: Batches, rows: int) -> Iterator[dict[str, Any]]:
-    """Batches of which the first has at least so many rows, if there are as many, so that centres do not depend on sizes."""
+    """Batches whose first has at least this many rows, if there are as many, so that centres do not depend on the sizes of
+    batches."""
     arrow = module("pyarrow")
     kept: list[dict[str, Any]] = []
     count = 0

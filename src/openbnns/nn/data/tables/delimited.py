@@ -156,7 +156,7 @@ def _separator(lines: list[str], path: Path) -> str:
 
 
 def _columns_of(rows: list[list[str]], count: int, missing: tuple[str, ...]) -> list[list[str]]:
-    """The cells of every column, without those that stand for nothing."""
+    """The cells of every column, without missing ones."""
     none = {"", *missing}
     return [[row[i].strip() for row in rows if i < len(row) and row[i].strip() not in none] for i in range(count)]
 
@@ -382,7 +382,8 @@ class _Reading:
             raise DataError(f"{self.path}: cannot be read as a table ({error}).")
 
     def _odd_cells(self, batches: _Batches) -> dict[str, _Odd | None]:
-        """Columns of numbers with cells that are none, or (None) with nothing worse than blanks around them."""
+        """Columns of numbers with cells that are not numbers; None for a column with nothing worse than blanks around its
+        cells."""
         by_column: dict[str, _Odd | None] = {}
         there: dict[str, int] = {}
         missing, decimal, row = {"", *self._nothing(_NUMBER)}, self.form.decimal, 0
@@ -413,7 +414,7 @@ class _Reading:
         return by_column
 
     def _refuse(self, name: str, odd: _Odd, lines: Lines) -> None:
-        """Refuse a column of numbers in which a few cells are none."""
+        """Raise an error for a column of numbers in which a few cells are not."""
         line, _ = lines.find(odd.row)
         where, cell = f"{self.path}, line {line}: column {name!r}", odd.cell
         if self.fixed:

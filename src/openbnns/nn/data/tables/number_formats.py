@@ -137,7 +137,7 @@ def plain_number(word: str, decimal: str) -> float | None:
 
 
 def decimals_of(words: Iterable[str]) -> set[str]:
-    """The decimal signs of which these cells leave no doubt."""
+    """The decimal signs that these cells leave no doubt about."""
     decimals: set[str] = set()
     for word in words:
         if "," not in word and word.count(".") == 1 and "." in decimals:

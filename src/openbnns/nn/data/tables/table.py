@@ -29,7 +29,7 @@ _ROWS, _CELLS = 2**14, 2**20  # that are read at a time, at most: their numbers 
 
 @dataclass
 class Table:
-    """Rows of named columns. Numbers are kept as their distance from ``centre``, so that float32 loses nothing that counts.
+    """Rows of named columns. Numbers are kept as their distance from ``centre``, so that float32 keeps their differences.
 
     A number that is not there is NaN, a word -1. Numbers and codes of words are in memory, or in a file if there is no room;
     :meth:`read` gives them in both cases.
@@ -102,7 +102,8 @@ class Table:
         return numbers, codes
 
     def take_numbers(self, name: str, values: Array) -> None:
-        """Take a column of words for one of numbers: ``values`` are those of its words, of a word too many, and of none."""
+        """Make a column of words one of numbers: ``values`` are the numbers of its words, of a word too many, and of a
+        missing one."""
         if name in self.exact_columns:
             codes, _ = self.texts(name)
             self.exact[:, self.exact_columns.index(name)] = values[codes]
@@ -170,7 +171,7 @@ def from_samples(
     samples: Any, names: Sequence[str], words: Sequence[str], who: str, formats: Mapping[str, NumberFormat],
     missing: Collection[str],
 ) -> Table:  # fmt: skip
-    """A table from what people have at hand: rows as dictionaries, columns by name, a data frame, or an array.
+    """A table from Python objects: rows as dictionaries, columns by name, a data frame, or an array.
 
     ``names`` are the columns that are needed, ``words`` those of them that hold words. An array has just these columns. Numbers
     may be texts in the ``formats`` of their columns; texts that are in ``missing`` stand for nothing.
