@@ -60,7 +60,7 @@ def train(folder: Path, epochs: int, more: list[str]) -> tuple[list[dict[str, An
 
 
 def show(name: str, history: list[dict[str, Any]], others: float) -> float:
-    """Prints a run, epoch by epoch; gives the share of it that was waiting."""
+    """Print a run, epoch by epoch; gives the share of it that was waiting."""
     phases = [record["phase_seconds"] for record in history]
     fastest = min(phase["validation"] for phase in phases)
     waited = [phase["data"] + phase["validation"] - fastest for phase in phases]

@@ -76,7 +76,7 @@ _POOL = ThreadPoolExecutor(8)
 
 
 def _read_all(threads: int) -> None:
-    """Reads 64 MiB with the fastest reader NumPy has: the maximum of whole 64-bit words."""
+    """Read 64 MiB with the fastest reader NumPy has: the maximum of whole 64-bit words."""
     parts = np.array_split(_MEMORY.view(np.int64), threads)
     list(_POOL.map(np.max, parts))
 

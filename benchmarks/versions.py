@@ -1,4 +1,4 @@
-"""Compares two installed versions of OpenBNNS on every benchmark, in turns on the same machine.
+"""Compare two installed versions of OpenBNNS on every benchmark, in turns on the same machine.
 
 python benchmarks/versions.py OLD NEW [--only SUBSTRING]
 

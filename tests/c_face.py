@@ -249,7 +249,7 @@ class Raw:
 
 
 class CFace:
-    """Stands in for ``openbnns.capi``."""
+    """A stand-in for ``openbnns.capi``."""
 
     def __init__(self, turns: int = 1) -> None:
         """``turns``: how often each call is made; from the second time on it may be known to native code."""

@@ -120,7 +120,7 @@ def why_partial(config: pytest.Config) -> str:
 
 
 class Recorder:
-    """Collects the outcome of every claiming test in the process that reports (the controller under xdist)."""
+    """A collector of the outcome of every claiming test, in the process that reports (the controller under xdist)."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -87,7 +87,7 @@ def _NUMBERS(onnx: Any) -> set[int]:
 
 
 def run(case: Case, folder: Path) -> None:
-    """Raises what is wrong."""
+    """Raise an error for what is wrong."""
     ways = [_settings(case, weights=False), _settings(case, weights=True)]
     if all(np.asarray(x).dtype.kind in "iu" and np.size(x) == 1 for x in case.inputs):
         ways.append({info.name for info in case.model.graph.input})  # sizes, from which everything follows

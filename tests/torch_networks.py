@@ -162,7 +162,7 @@ class VAE(T.Module):
 
 
 class SamplingVAE(VAE):
-    """Draws its noise itself."""
+    """A module that draws its noise itself."""
 
     def forward(self, x: Any) -> Any:  # type: ignore[override]
         mu, logvar = self.encode(x.flatten(1))

@@ -1,4 +1,4 @@
-"""Keeps results of benchmarks/run.py in docs/benchmarks, and writes docs/benchmarks.md with their plots.
+"""Keep results of benchmarks/run.py in docs/benchmarks, and write docs/benchmarks.md with their plots.
 
     python tools/benchmark_gallery.py build/bench/*.json     keep these, and write the page
     python tools/benchmark_gallery.py                        the page only, with what is kept

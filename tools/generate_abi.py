@@ -1,4 +1,4 @@
-"""Writes src/openbnns/abi/enums.py and structs.py from the facts in tools/facts.
+"""Write src/openbnns/abi/enums.py and structs.py from the facts in tools/facts.
 
     python tools/generate_abi.py            write both files
     python tools/generate_abi.py --check    only say whether they are up to date (exit code 1 if not)

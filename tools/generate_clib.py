@@ -1,4 +1,4 @@
-"""Writes the tables of the C library from the facts in tools/facts.
+"""Write the tables of the C library from the facts in tools/facts.
 
     python tools/generate_clib.py            write the files
     python tools/generate_clib.py --check    only say whether they are up to date (exit code 1 if not)

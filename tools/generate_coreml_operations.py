@@ -1,4 +1,4 @@
-"""Writes src/openbnns/interop/coreml/operation_table.py from tools/facts/mil_operations.json.
+"""Write src/openbnns/interop/coreml/operation_table.py from tools/facts/mil_operations.json.
 
     python tools/generate_coreml_operations.py            write the file
     python tools/generate_coreml_operations.py --check    only say whether it is up to date (exit code 1 if not)

@@ -1,4 +1,4 @@
-"""Writes the tables of names of packages whose names load when first used, and their stubs, from each module's ``__all__``.
+"""Write the tables of names of packages whose names load when first used, and their stubs, from each module's ``__all__``.
 
     python tools/generate_stubs.py            write them
     python tools/generate_stubs.py --check    only say whether they are up to date (exit code 1 if not)

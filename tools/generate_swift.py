@@ -1,4 +1,4 @@
-"""Writes what is uniform in the Swift package, src/openbnns/swift/Sources/Accelerate/Generated, from the facts in tools/facts.
+"""Write the uniform parts of the Swift package, src/openbnns/swift/Sources/Accelerate/Generated, from the facts in tools/facts.
 
     python tools/generate_swift.py            write the files
     python tools/generate_swift.py --check    only say whether they are up to date (exit code 1 if not)

@@ -1,4 +1,4 @@
-"""Writes the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tools/facts and the words in header_text.
+"""Write the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tools/facts and the words in header_text.
 
     python tools/make_header.py            write the header
     python tools/make_header.py --check    only say whether it is up to date (exit code 1 if not)

@@ -1,4 +1,4 @@
-"""Writes the table of operators that ``nn.from_onnx`` takes over, on docs/onnx.md: ``python tools/operator_table.py``.
+"""Write the table of operators that ``nn.from_onnx`` reads to docs/onnx.md: ``python tools/operator_table.py``.
 
 ``OPENBNNS_ENGINE=reference`` does it without the compiled part. Run it at the top of a checkout.
 """

@@ -75,7 +75,7 @@ class strict:
 
 
 _OFF: set[tuple[str, int, str]] = set()
-"""Stands for strict mode that is switched off in a block."""
+"""A mark of strict mode that is switched off in a block."""
 
 
 def _current() -> set[tuple[str, int, str]] | None:

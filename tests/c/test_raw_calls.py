@@ -31,7 +31,7 @@ DRIVES = [name for name in dir(capi) if isinstance(getattr(getattr(capi, name), 
 
 @contextmanager
 def replaced(attempt: Callable[[str, Any, tuple[Any, ...]], int]) -> Iterator[list[int]]:
-    """Lets ``attempt`` make the calls that drive filters; those that it declines take the checked way."""
+    """Let ``attempt`` make the calls that drive filters; those that it declines take the checked way."""
     codes: list[int] = []
 
     def replacement(name: str, entry: Any) -> Callable[..., int]:

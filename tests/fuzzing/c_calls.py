@@ -49,7 +49,7 @@ class Word:
 
 
 class InMemory(Raw):
-    """Writes arguments in C's form, all of them into the memory of a case."""
+    """A writer of arguments in C's form, all of them into the memory of a case."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class InMemory(Raw):
 
 
 class HostileC:
-    """Stands in for ``openbnns.capi``: calls go to the C library with something wrong in them."""
+    """A stand-in for ``openbnns.capi``: calls go to the C library with something wrong in them."""
 
     def __init__(self, draw: Draw, memory: Memory) -> None:
         self.draw, self.memory = draw, memory

@@ -244,7 +244,7 @@ def hostile(draw: Draw) -> Case:
 
 
 class Mutating:
-    """Stands in for openbnns.capi: functions get their arguments with something changed in one or two of them."""
+    """A stand-in for openbnns.capi: functions get their arguments with something changed in one or two of them."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw

@@ -22,7 +22,7 @@ Make = Callable[[], nn.Module]
 
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Makes networks that are built from now on run their poolings as steps of their own."""
+    """Let networks that are built from now on run their poolings as separate steps."""
     return lambda: monkeypatch.setattr(NormalizedOperation, "_takes_pooling", lambda self, pooling: False)
 
 
@@ -168,7 +168,7 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
 
 
 class Both(nn.Module):
-    """Reads the images before and after the pooling."""
+    """A module that reads the images before and after the pooling."""
 
     def __init__(self) -> None:
         super().__init__()

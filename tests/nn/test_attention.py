@@ -171,7 +171,7 @@ def test_the_output_alone(options: str) -> None:
 
 def test_weights_are_not_made_if_they_are_not_needed() -> None:
     net = Attention(nn.MultiheadAttention(D, HEADS), {}, (), need_weights=False)
-    with pytest.raises(TypeError, match="gave a NoneType"):
+    with pytest.raises(TypeError, match="returned a NoneType"):
         net(numbers(N, T, D), numbers(N, S, D), numbers(N, S, D))
 
 

@@ -106,7 +106,7 @@ def test_shapes_that_do_not_fit(change: Any, message: str) -> None:
 
 
 class WithMean(nn.Module):
-    """Gives scores of each sample, and one number for the batch."""
+    """A network that gives scores of each sample, and one number for the batch."""
 
     def __init__(self) -> None:
         super().__init__()

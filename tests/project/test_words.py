@@ -14,8 +14,13 @@ PACKAGE = REPOSITORY / "src" / "openbnns"
 FOLDERS = (PACKAGE, *(REPOSITORY / name for name in ("benchmarks", "examples", "tests", "tools")))
 FILES = [path for folder in FOLDERS for path in sorted(folder.rglob("*.py")) if path != Path(__file__)]
 
-# A docstring begins with a noun, "True if" or an imperative verb, not with a clause or a fragment of one.
-OPENINGS = re.compile(r"(?:What|Whether|Of|Those|Whose)\b")
+# A docstring begins with a noun, "True if" or an imperative verb, not with a clause or a fragment of one: "Return the sum" or
+# "The sum", not "Returns the sum". These verbs are no plurals of nouns.
+VERBS = (
+    "Adds|Asks|Belongs|Brings|Chooses|Collects|Compares|Computes|Converts|Exits|Finds|Follows|Gives|Keeps|Lets|Makes|Prints|"
+    "Puts|Raises|Reads|Returns|Says|Sends|Shows|Stands|Takes|Tells|Wraps|Writes"
+)
+OPENINGS = re.compile(rf"(?:What|Whether|Of|Those|Whose|{VERBS})\b")
 
 PHRASES = {
     r"(?<!here )\b(?:is|are|was|were) no (?!longer\b|more\b)": "write `is not a ...`",

@@ -1,4 +1,4 @@
-"""Takes the pictures of the README and the first page: the report of a training run on digits, light and dark.
+"""Take the pictures of the README and the first page: the report of a training run on digits, light and dark.
 
     python tools/docs_site/pictures.py               writes docs/assets/report-light.png and report-dark.png
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_options):
-        """Tells type checkers that fields are keyword arguments of the constructor; does nothing at run time."""
+        """Tell type checkers that fields are keyword arguments of the constructor; does nothing at run time."""
         return lambda struct_class: struct_class
 
 
@@ -131,7 +131,7 @@ class FixedList(list[Element]):
 
 
 class Field(Generic[Read, Write]):
-    """Tells type checkers that a field takes other types than it gives; never used at run time."""
+    """A field for type checkers that takes other types than it gives; not used at run time."""
 
     def __get__(self, instance: object, owner: type) -> Read:
         raise NotImplementedError
@@ -154,7 +154,7 @@ class Kind(NamedTuple):
     default: Any
     """The value of a field that the constructor is not given: zero, as in C."""
     initial: Callable[[], Any] | None = None
-    """Makes the initial value, a separate object for each struct; the constructor takes `None` for it."""
+    """The maker of the initial value, a separate object for each struct; the constructor takes `None` for it."""
     is_pointer: bool = False
     """Pointers hold the object given, are shared by copies and compared by identity."""
 
@@ -328,7 +328,7 @@ def _same_pointer(one: Any, other: Any) -> bool:
 
 
 class StructClass(type):
-    """Makes a class of the fields that its body lists as ``name: type = KIND``: each becomes a slot."""
+    """The metaclass of structs: the fields that a body lists as ``name: type = KIND`` become slots."""
 
     _kinds: Mapping[str, Kind]
 

@@ -288,7 +288,7 @@ def mapped_file(descriptor: int, size: int) -> memoryview:
 def block_allocator(
     options: Options, new: Callable[[int], memoryview], map_file: Callable[[int, int], memoryview]
 ) -> Callable[[int], memoryview]:
-    """Gives the memory of a graph: new, or that of the file which the options name."""
+    """The memory of a graph: new, or that of the file which the options name."""
 
     def allocate(size: int) -> memoryview:
         if options.descriptor >= 0:

@@ -61,7 +61,7 @@ class Format(NamedTuple):
     converted: Callable[[Any], Table]
     """Titles and rows of a table of what each part of the model became."""
     inspect: Callable[[Path, argparse.Namespace], int]
-    """Prints the contents, and fails if they cannot run."""
+    """The function that prints the contents, and fails if they cannot run."""
     predict: Callable[[argparse.Namespace], int] | None = None
     """The function that runs a file without making a network of it; None if its network is run."""
 

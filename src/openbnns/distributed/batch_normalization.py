@@ -50,7 +50,7 @@ class Meeting:
 
 
 class SynchronizedNormalization(Operation):
-    """Takes the place of a batch normalization while a network is recorded for shards."""
+    """The replacement of a batch normalization while a network is recorded for shards."""
 
     keeps_inputs = True
 

@@ -109,7 +109,7 @@ class AttentionTensor:
 
 
 class Agreement:
-    """Finds the sizes, and says which two tensors contradict each other."""
+    """The sizes, as tensors give them; the error for a contradiction names both tensors."""
 
     def __init__(self, who: Caller) -> None:
         self.who = who

@@ -35,7 +35,7 @@ if engines._core is not None:
 
 
 class _WithoutCore:
-    """Stands in for ``KnownCalls`` where there is no compiled core, and knows no call."""
+    """A stand-in for ``KnownCalls`` without the compiled core, which knows no call."""
 
     def run(self, *arguments: Any) -> None:
         return None

@@ -48,7 +48,7 @@ class TimedCall(NamedTuple):
 
 
 class Program:
-    """Runs a graph on inputs of certain ``sizes``: numbers by the names of free sizes, which must meet all guards.
+    """A graph ready to run on inputs of certain ``sizes``: numbers by the names of free sizes, which must meet all guards.
 
     Inputs are read from ``inputs``, the results stand in ``outputs``.
 

@@ -307,7 +307,7 @@ _METHODS: dict[int, tuple[Any, Any]] = {
 
 
 class _Names(list[str]):
-    """Prints without quotes."""
+    """Text whose repr has no quotes."""
 
     def __repr__(self) -> str:
         return f"[{', '.join(self)}]"

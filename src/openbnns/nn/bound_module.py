@@ -17,7 +17,7 @@ _KEPT = 4  # calls of one module in different ways
 
 
 class _Array:
-    """Stands for an array among arguments."""
+    """A placeholder for an array among arguments."""
 
 
 _ARRAY = _Array()

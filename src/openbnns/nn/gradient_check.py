@@ -70,7 +70,7 @@ class Finding:
 
 
 class Slopes:
-    """Compares slopes of <v, f> at a point where f is y."""
+    """A comparison of slopes of <v, f> at a point where f is y."""
 
     def __init__(self, cotangent: Array, y: Array, tolerance: float, step: float, random: np.random.Generator) -> None:
         self.cotangent, self.y, self.tolerance, self.step, self.random = cotangent, y, tolerance, step, random

@@ -122,7 +122,7 @@ def axis_numbers(
 
 
 class _Reader:
-    """Takes an expression apart from left to right; `at` is the next character."""
+    """A parser of expressions, from left to right; `at` is the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text

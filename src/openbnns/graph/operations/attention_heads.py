@@ -267,7 +267,7 @@ def attend_backward(
 
 
 class Rotate(Operation):
-    """Turns pairs of the first 2 p features of (..., T, D) by angles (T, p); the other features stay as they are.
+    """Rotation of pairs of the first 2 p features of (..., T, D) by angles (T, p); the other features stay as they are.
 
     Pairs are (i, i + p), or with ``interleaved`` (2 i, 2 i + 1). The gradient is turned back by the same angles.
     """

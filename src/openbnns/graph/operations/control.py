@@ -45,7 +45,7 @@ class Branch(Operation):
                 operation.reseed(seed, step, 1000 * (index + 1) + number)
 
     def _programs(self, training: bool) -> Callable[[int], Any]:
-        """Gives the program of a branch by its number; it is made when the branch is first taken."""
+        """Return the program of a branch by its number; it is made when the branch is first taken."""
         sizes = dict(self.bound_sizes)
         made: dict[int, Program] = {}
 

@@ -49,7 +49,7 @@ class RandomNumbers(Operation):
 
 
 class Dropout(Operation):
-    """Drops elements, or with ``channels`` whole channels, in training; at inference it is the identity.
+    """Dropout of elements, or with ``channels`` of whole channels, in training; at inference it is the identity.
 
     A rate of 1 leaves nothing to be drawn: y = 0 x, as in PyTorch.
     """

@@ -58,7 +58,7 @@ def make_context(
 
 
 class Builder:
-    """Makes arguments and constants of a graph; everything else is an operation of its tensors.
+    """A maker of arguments and constants of a graph; everything else is an operation of its tensors.
 
     >>> import numpy as np
     >>> from openbnns import graph

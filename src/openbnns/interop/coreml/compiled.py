@@ -35,7 +35,7 @@ _HEADER = struct.Struct("<4sIQ6Q")
 _ALIGNMENT = 64
 
 Allocate = Callable[[int], memoryview]
-"""Gives writable memory of a size."""
+"""A function that returns writable memory of a size."""
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,7 @@ def _bare(node: Any, index: int) -> Node:
 
 
 class _Reader:
-    """Reads nodes with their graphs, and all weights, into one table."""
+    """A reader of nodes with their graphs, and of all weights, into one table."""
 
     def __init__(self, place: Path, others: set[str]) -> None:
         """``others`` are names of the graph around all others that are not those of weights."""

@@ -285,7 +285,7 @@ def _built(torch: Any, module: Any, steps: Trace, result: Any, names: tuple[str,
 
 @dataclass
 class _Builder:
-    """Makes the parts of a network, each once."""
+    """The parts of a network, each made once."""
 
     torch: Any
     root: Any

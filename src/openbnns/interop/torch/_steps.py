@@ -264,7 +264,8 @@ def _of_all_sizes(same: Sequence[Record], constants: _Constants) -> list[Record]
 
 @dataclass(frozen=True)
 class _Constants:
-    """Makes the constants of a trace: as arrays, or by the functions that made them if they change with the size of the batch."""
+    """The constants of a trace: arrays, or calls of the functions that made them if they change with the size of the
+    batch."""
 
     functions: Container[str]
     numbers: Iterator[int]

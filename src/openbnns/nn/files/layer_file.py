@@ -38,7 +38,7 @@ _DEEPEST = 100
 
 
 class ParameterBudget:
-    """Keeps the parameters of a network that a few bytes describe within the limit for memory, before they get values."""
+    """The budget of memory for the parameters of a network that a few bytes describe, checked before they get values."""
 
     def __init__(self, source: str) -> None:
         self._source, self._bytes = source, 0
@@ -190,7 +190,7 @@ def parameters_of(network: Module) -> dict[str, Parameter]:
 
 
 class Maker:
-    """Makes networks from tables. ``outputs`` stands for "classes"; no number may be larger than ``largest``.
+    """A maker of networks from tables. ``outputs`` stands for "classes"; no number may be larger than ``largest``.
 
     Without weights that bound their sizes, parameters are held to a ``budget``.
     """

@@ -315,7 +315,7 @@ class NLLLoss(ClassLoss):
 
 
 class _BoundNLL(BoundLoss):
-    """Reads and writes one element of each position; the places of the others stay 0."""
+    """A loss that reads one element of each position, and writes its gradient; those of the others stay 0."""
 
     loss: NLLLoss
 

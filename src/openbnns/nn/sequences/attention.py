@@ -385,7 +385,7 @@ def _for_every_sample(mask: Array, heads: int, batch: int) -> Array:
 
 
 class _Observer(Module):
-    """Gives the weights of an attention, which stays in its own mode."""
+    """A module that computes the weights of an attention, which stays in its own mode."""
 
     def __init__(self, attention: MultiheadAttention) -> None:
         super().__init__()
@@ -398,7 +398,7 @@ class _Observer(Module):
 
 
 class Projection(Module):
-    """Holds the output projection under PyTorch's name."""
+    """A holder of the output projection under PyTorch's name."""
 
     def __init__(self, width: int, bias: bool) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class _AddedEncoding(Module):
 
 
 class SinusoidalEncoding(_AddedEncoding):
-    """Adds sines and cosines of the position (Vaswani et al. 2017): (T, D) -> (T, D).
+    """Sines and cosines of the position, added to the input (Vaswani et al. 2017): (T, D) -> (T, D).
 
         y[t, 2 i] = x[t, 2 i] + sin(t / base^(2 i / D)),   y[t, 2 i + 1] = x[t, 2 i + 1] + cos(t / base^(2 i / D))
 
@@ -56,7 +56,7 @@ class SinusoidalEncoding(_AddedEncoding):
 
 
 class LearnedEncoding(_AddedEncoding):
-    """Adds a learned vector per position: (T, D) -> (T, D), for lengths T up to ``max_len``.
+    """A learned vector per position, added to the input: (T, D) -> (T, D), for lengths T up to ``max_len``.
 
     The parameter is ``weight`` (max_len, D), as that of an ``nn.Embedding`` of positions.
 
@@ -99,7 +99,7 @@ class LearnedEncoding(_AddedEncoding):
 
 
 class RotaryEncoding(Module):
-    """Turns pairs of features by angles that grow with the position (Su et al. 2021): (..., T, D) -> (..., T, D).
+    """Pairs of features rotated by angles that grow with the position (Su et al. 2021): (..., T, D) -> (..., T, D).
 
     Applied to query and key of an attention, their products depend on how far apart two positions are. With
 

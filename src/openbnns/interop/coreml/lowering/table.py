@@ -14,7 +14,7 @@ from ...onnx.apply import apply
 from ..operation_rules import opset_number
 
 Handler = Callable[..., Any]
-"""Takes the call and the inputs of an operation by name: tensors, and settings in Python's terms (None if left out)."""
+"""A function of the call and the inputs of an operation by name: tensors, and settings in Python's terms (None if left out)."""
 
 RECORDED: dict[str, Handler] = {}
 """By the name of the operation: functions that give a tensor, or a tuple of them."""

@@ -106,7 +106,7 @@ def activation(file: GraphFile, operation: operations.Activation) -> str:
 # Arithmetic.
 
 _Writer = Callable[..., str]
-"""Takes the file and the names of the operands."""
+"""A function of the file and the names of the operands."""
 
 
 def _nodes(op: str, *behind: str, **options: Any) -> _Writer:

@@ -67,7 +67,7 @@ class TextColumn:
 class DateColumn:
     """Dates or times in one order: (x - mean) / std of day count, year, and sines and cosines of month, day of week and hour.
 
-    What is missing is 0, with ``missing`` marked in a feature of its own.
+    A missing one is 0, and ``missing`` adds a feature that marks it.
     """
 
     name: str
@@ -83,7 +83,7 @@ Column = NumberColumn | CategoryColumn | TextColumn | DateColumn
 
 
 class TablePreparation(SamplePreparation):
-    """Turns rows of a table into features, by column.
+    """The conversion of rows of a table into features, by column.
 
     >>> from openbnns.nn.data.preprocessing import TablePreparation
     >>> from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
@@ -372,7 +372,7 @@ class TablePreparation(SamplePreparation):
 
 
 class Encoder:
-    """Turns rows of one table into features; what is the same for all rows is worked out once."""
+    """The conversion of rows of one table into features; what is the same for all rows is computed once."""
 
     def __init__(self, columns: Sequence[Column], table: Table) -> None:
         numbers = [c for c in columns if isinstance(c, NumberColumn)]

@@ -100,7 +100,7 @@ _BUFFER = 2**22  # bytes of rows that are written at a time
 
 
 class RowStore:
-    """Takes rows of numbers, of numbers to predict, and of words, and gives them to a table when all are there.
+    """A store for rows of numbers, of numbers to predict, and of words, until a table gets all of them.
 
     Numbers to predict stay in memory, as the order of the samples does. The others lie in the file side by side, so that a row
     is read at once; the file has no name and is gone with the process, however that ends.
