@@ -102,4 +102,4 @@ def test_outputs_of_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[
      (5 * 2**30, "5 GiB"), (3 * 2**40, "3 TiB")],
 )  # fmt: skip
 def test_numbers_of_bytes_are_shown_in_units(count: int, text: str) -> None:
-    assert memory_limit.shown(count) == text
+    assert memory_limit.size_text(count) == text

@@ -54,11 +54,11 @@ def test_every_layer_comes_back(tmp_path: Path, module: nn.Module, shape: Any) -
 
 
 def test_every_layer_is_in_the_list() -> None:
-    from openbnns.nn.files.layer_file import known
+    from openbnns.nn.files.layer_file import layer_types
 
     seen = {type(part).__name__ for module, _ in LAYERS for part in module.modules()}
     without_samples = {"MaxUnpool1d", "MaxUnpool2d"}  # which take indices, beside the samples, from a pooling layer
-    assert set(known()) - seen == without_samples
+    assert set(layer_types()) - seen == without_samples
 
 
 def test_long_descriptions_are_refused_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ LOOK_UP = {
         "summary", "to_c", "to_coreml", "to_onnx", "to_swift", "to_torch_state_dict",
     },
     "nn/trainer.py": {"_check_shards", "_communicator", "_distributed_run"},
-    "nn/files/graph_file.py": {"_known"},
+    "nn/files/graph_file.py": {"_classes_of"},
     "nn/files/layer_file.py": {"_onnx_network", "_onnx_table", "_public_names"},
 }  # fmt: skip
 # The methods that Swift gives a descriptor take and make Shapes; the C faces of BNNSGraph execute ML programs; a message asks why

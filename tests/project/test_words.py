@@ -38,8 +38,13 @@ VAGUE = re.compile(r"found\d*")
 HOMES = {
     "Function": {"nn/function.py", "interop/coreml/program.py"},
     "Tensor": {"graph/tensor.py", "interop/coreml/builder.py"},
+    "Operator": {"interop/onnx/_operator.py"},
+    "Place": {"interop/coreml/program.py", "interop/torch/errors.py"},
+    "Preparation": {"parameters/optimizer.py"},
+    "State": {"interop/coreml/execution.py"},
 }
-"""The files that may define what is called so: those of ours, and of what ML programs and Swift's builder call so."""
+"""The files that may define a class of this name. More than one: ML programs and Swift's builder have names of their own, and a
+place is a line of source code in both."""
 
 
 def docstrings(text: str) -> Iterator[tuple[int, str]]:

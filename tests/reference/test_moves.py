@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from differences import assert_adjoint, generator
-from openbnns.parameters.moves import Operator, Shuffle
+from openbnns.parameters.moves import Relation, Shuffle
 from openbnns.parameters.reduction import ReductionKind as R
 from openbnns.reference import moves, nearest_neighbors, selection
 
@@ -63,24 +63,24 @@ def test_band_part(lower: int, upper: int) -> None:
         assert y[n, i, j] == (x[n, i, j] if keep else 0.0)
 
 
-COMPARISONS: dict[Operator, Callable[[Any, Any], bool]] = {
-    Operator.EQUAL: lambda a, b: a == b,
-    Operator.LESS: lambda a, b: a < b,
-    Operator.LESS_EQUAL: lambda a, b: a <= b,
-    Operator.GREATER: lambda a, b: a > b,
-    Operator.GREATER_EQUAL: lambda a, b: a >= b,
-    Operator.NOT_EQUAL: lambda a, b: a != b,
-    Operator.LOGICAL_AND: lambda a, b: bool(a) and bool(b),
-    Operator.LOGICAL_OR: lambda a, b: bool(a) or bool(b),
-    Operator.LOGICAL_NOT: lambda a, b: not a,
-    Operator.LOGICAL_NAND: lambda a, b: not (a and b),
-    Operator.LOGICAL_NOR: lambda a, b: not (a or b),
-    Operator.LOGICAL_XOR: lambda a, b: bool(a) != bool(b),
+COMPARISONS: dict[Relation, Callable[[Any, Any], bool]] = {
+    Relation.EQUAL: lambda a, b: a == b,
+    Relation.LESS: lambda a, b: a < b,
+    Relation.LESS_EQUAL: lambda a, b: a <= b,
+    Relation.GREATER: lambda a, b: a > b,
+    Relation.GREATER_EQUAL: lambda a, b: a >= b,
+    Relation.NOT_EQUAL: lambda a, b: a != b,
+    Relation.LOGICAL_AND: lambda a, b: bool(a) and bool(b),
+    Relation.LOGICAL_OR: lambda a, b: bool(a) or bool(b),
+    Relation.LOGICAL_NOT: lambda a, b: not a,
+    Relation.LOGICAL_NAND: lambda a, b: not (a and b),
+    Relation.LOGICAL_NOR: lambda a, b: not (a or b),
+    Relation.LOGICAL_XOR: lambda a, b: bool(a) != bool(b),
 }
 
 
-@pytest.mark.parametrize("operator", list(Operator))
-def test_compare(operator: Operator) -> None:
+@pytest.mark.parametrize("operator", list(Relation))
+def test_compare(operator: Relation) -> None:
     values = [0.0, -0.0, 1.0, 2.5, -3.0, math.inf, math.nan]
     a, b = (np.array(column) for column in zip(*itertools.product(values, repeat=2), strict=True))
     result = moves.compare(operator, a, b)
@@ -92,13 +92,13 @@ def test_compare(operator: Operator) -> None:
 
 
 def test_compare_errors() -> None:
-    np.testing.assert_array_equal(moves.compare(Operator.LOGICAL_NOT, np.array([0.0, 2.0])), [True, False])
+    np.testing.assert_array_equal(moves.compare(Relation.LOGICAL_NOT, np.array([0.0, 2.0])), [True, False])
     with pytest.raises(ValueError, match="no operator 12"):
         moves.compare(12, np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="must have one shape"):
-        moves.compare(Operator.LESS, np.zeros(2), np.zeros((2, 1)))
+        moves.compare(Relation.LESS, np.zeros(2), np.zeros((2, 1)))
     with pytest.raises(ValueError, match=r"must have one shape; got \(2,\) and None"):
-        moves.compare(Operator.LESS, np.zeros(2))
+        moves.compare(Relation.LESS, np.zeros(2))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

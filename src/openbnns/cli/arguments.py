@@ -84,7 +84,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
 
 
-def given(options: argparse.Namespace, group: str | None = None, without: Collection[str] = ()) -> dict[str, list[str]]:
+def given_options(
+    options: argparse.Namespace, group: str | None = None, without: Collection[str] = ()
+) -> dict[str, list[str]]:
     """The options of a command that differ from their defaults, by name, each as words of a command line that repeats it.
 
     ``group`` is the title of a group of options, to which the answer is limited.

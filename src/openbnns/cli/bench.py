@@ -131,7 +131,7 @@ class Case:
         if self.task == "classification":
             self.y = random.randint(0, self.outputs.shape[1], batch)
         else:
-            self.y = _some_like(self.outputs, self.task, random)
+            self.y = _random_targets(self.outputs, self.task, random)
 
     def inference(self) -> Callable[[], object]:
         self.network.eval()
@@ -161,7 +161,7 @@ def measure(case: Case, seconds: float, peak: float | None) -> dict[str, Any]:
     return measured
 
 
-def _some_like(outputs: Any, task: str, random: Any) -> Any:
+def _random_targets(outputs: Any, task: str, random: Any) -> Any:
     """Targets for outputs: labels of 0 and 1, or numbers."""
     import numpy as np
 

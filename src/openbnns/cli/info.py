@@ -85,7 +85,7 @@ def _show_model(options: argparse.Namespace) -> None:
         if value:
             print(f"{name:18s} {value}")
     used = data_options.columns(card.preparation, card.targets, card.task)
-    for line in [] if card.preparation is None or used else card.preparation.said():
+    for line in [] if card.preparation is None or used else card.preparation.sentences():
         print(f"{'preparation':18s} {line}")
     if used:
         print("columns")

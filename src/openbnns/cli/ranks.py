@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..supervisor import is_supervised, supervise
-from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count, given
+from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count, given_options
 from .launcher import Launch, launched
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Ranks:
 
 def _given(options: argparse.Namespace) -> list[str]:
     """The options for ranks that were given, as words of a command line."""
-    said = given(options, _TITLE, () if options.distributed else ("distributed",))
+    said = given_options(options, _TITLE, () if options.distributed else ("distributed",))
     return [word for words in said.values() for word in words]
 
 

@@ -13,7 +13,20 @@ from typing import Any, Literal
 from .. import __version__
 from .._plural import plural
 from . import data_options, ranks, run_folder, tune
-from .arguments import DIVERGED, OK, STOPPED, Commands, add_output, count, fail, given, print_json, rate, seed, share
+from .arguments import (
+    DIVERGED,
+    OK,
+    STOPPED,
+    Commands,
+    add_output,
+    count,
+    fail,
+    given_options,
+    print_json,
+    rate,
+    seed,
+    share,
+)
 from .ranks import Ranks
 
 # The names that openbnns.nn knows, which would take too long to import for --help.
@@ -222,7 +235,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     count = sum(p.size for p in network.parameters())
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
     used = data_options.columns(data.preparation, data.target_names, data.task)
-    apart = data.preparation.said() if used else []  # which the table of columns says
+    apart = data.preparation.sentences() if used else []  # which the table of columns says
     for remark in data.remarks:
         if remark not in apart:
             say(remark)
@@ -233,7 +246,8 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         for note in notes:
             say(f"Note: {note}")
         say(
-            f"Nothing is trained or written (--dry-run): {options.model} ({count:,} parameters), {sizes} samples{_what(data)}."
+            f"Nothing is trained or written (--dry-run): {options.model} ({count:,} parameters), "
+            f"{sizes} samples{_targets_text(data)}."
         )
         if options.json and everyone.first:
             print_json({
@@ -241,7 +255,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
                 "notes": notes, "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "parameters": count,
             })  # fmt: skip
         return OK
-    say(f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples{_what(data)}")
+    say(f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples{_targets_text(data)}")
     balance = evaluation.balance(data.train_y, data.class_names, data.task)
     if balance:
         say(balance)
@@ -354,7 +368,7 @@ def _conclude(
 _METRICS: dict[str, Any] = {"classification": ["accuracy"], "multilabel": ["accuracy"], "regression": ["r2"]}
 
 
-def _what(data: Any) -> str:
+def _targets_text(data: Any) -> str:
     """The targets in words."""
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     if data.task == "classification":
@@ -470,7 +484,7 @@ def _write_report(
         value = getattr(options, name)
         words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     groups = ("options", data_options.MEANING, data_options.FORM)
-    own, *others = (given(options, group, _NOT_REPEATED) for group in groups)
+    own, *others = (given_options(options, group, _NOT_REPEATED) for group in groups)
     settings |= {name.replace("_", " "): getattr(options, name) for name in own}
     command = shlex.join([*words, *(word for said in (own, *others) for option in said.values() for word in option)])
     settings |= everyone.settings(options)

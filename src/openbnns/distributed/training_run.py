@@ -225,7 +225,7 @@ class DistributedRun(Run):
         loss = sum(share * value for share, value in zip(objective.shares, losses.values, strict=True))
         if not math.isfinite(loss):
             self._sharded.statistics.undo()
-            raise self.comm.shared(Diverged(self._where(given, loss, step)))
+            raise self.comm.shared(Diverged(self._divergence(given, loss, step)))
         self.measures.losses.add(objective)
         began = perf_counter()
         (self._optimizer or trainer.optimizer).step()
@@ -238,8 +238,8 @@ class DistributedRun(Run):
         """The weights by which the losses of steps are averaged."""
         return [samples if loss.is_sum else total for loss, total in zip(self.objective.losses, totals, strict=True)]
 
-    def _where(self, given: list[BatchParts], loss: float, step: int) -> str:
-        """The place where the numbers went wrong, from the first rank that knows it."""
+    def _divergence(self, given: list[BatchParts], loss: float, step: int) -> str:
+        """The message about a divergence, with its place from the first rank that knows it."""
         batch = next((batch for parts in given for batch in parts.batches if batch is not None), None)
         own = ""
         if batch is not None:
@@ -252,7 +252,7 @@ class DistributedRun(Run):
 
     def _require_finite(self) -> None:
         if not all(np.isfinite(p.data).all() for p in used_parameters(self.trainer.network).values()):
-            raise self.comm.shared(Diverged(self._where([], math.nan, self.step - 1)))
+            raise self.comm.shared(Diverged(self._divergence([], math.nan, self.step - 1)))
 
 
 def check_shards(trainer: Trainer, feed: BatchStream) -> None:

@@ -34,7 +34,7 @@ from ..parameters.activation import ActivationKind
 from ..parameters.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference import fused as reference
 from ..reference import normalization
-from ..reference.normalization import Moving, State
+from ..reference.normalization import Moving, NormalizedArrays
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name, native_slope
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
@@ -68,7 +68,7 @@ class Trained:
 
     batch: int
     engine: str
-    state: State | None = None
+    state: NormalizedArrays | None = None
     h: NDArray[Any] | None = None
 
 
@@ -402,7 +402,7 @@ class Fused(Filter):
 
     def _run_forward_reference(
         self, batch: int, bound: dict[str, Bound], training: bool
-    ) -> tuple[State | None, NDArray[Any] | None]:
+    ) -> tuple[NormalizedArrays | None, NDArray[Any] | None]:
         n, y = self.norm, bound["out"]
         first, numbers = self.reference_first(), [bound[name].read(np.float64) for name in self._input_names(bound)]
         h = reference.first_forward(first, numbers, batch).reshape(batch, *n.input.shape)

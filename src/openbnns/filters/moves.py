@@ -20,7 +20,7 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..calls.signature import Call
 from ..errors import Problem
 from ..parameters.activation import IDENTITY, Activation
-from ..parameters.moves import Operator, Shuffle
+from ..parameters.moves import Relation, Shuffle
 from ..parameters.reduction import ReductionKind
 from ..reference import moves as reference
 from ..tensors.descriptors import View, describe
@@ -318,18 +318,18 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
 # result inverted or not.
 _EQUAL, _GREATER, _GREATER_EQUAL, _AND, _OR, _XOR = range(6)
 _COMPARISONS: dict[int, tuple[int, bool, bool]] = {
-    Operator.EQUAL: (_EQUAL, False, False),
-    Operator.NOT_EQUAL: (_EQUAL, False, True),
-    Operator.LESS: (_GREATER, True, False),
-    Operator.LESS_EQUAL: (_GREATER_EQUAL, True, False),
-    Operator.GREATER: (_GREATER, False, False),
-    Operator.GREATER_EQUAL: (_GREATER_EQUAL, False, False),
-    Operator.LOGICAL_AND: (_AND, False, False),
-    Operator.LOGICAL_OR: (_OR, False, False),
-    Operator.LOGICAL_NOT: (_AND, False, True),
-    Operator.LOGICAL_NAND: (_AND, False, True),
-    Operator.LOGICAL_NOR: (_OR, False, True),
-    Operator.LOGICAL_XOR: (_XOR, False, False),
+    Relation.EQUAL: (_EQUAL, False, False),
+    Relation.NOT_EQUAL: (_EQUAL, False, True),
+    Relation.LESS: (_GREATER, True, False),
+    Relation.LESS_EQUAL: (_GREATER_EQUAL, True, False),
+    Relation.GREATER: (_GREATER, False, False),
+    Relation.GREATER_EQUAL: (_GREATER_EQUAL, False, False),
+    Relation.LOGICAL_AND: (_AND, False, False),
+    Relation.LOGICAL_OR: (_OR, False, False),
+    Relation.LOGICAL_NOT: (_AND, False, True),
+    Relation.LOGICAL_NAND: (_AND, False, True),
+    Relation.LOGICAL_NOR: (_OR, False, True),
+    Relation.LOGICAL_XOR: (_XOR, False, False),
 }
 _TYPES = {"float32": 0, "float64": 1, "int64": 2, "uint8": 3}
 
@@ -338,9 +338,9 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
     """y = a op b, element by element of size[]; LogicalNOT takes in0 alone."""
     operator = integer(op, caller("op"))
     if operator not in _COMPARISONS:
-        raise Problem(f"{caller('op')} is {operator}, which is not a BNNSRelationalOperator. Use 0 to {max(Operator)}.")
+        raise Problem(f"{caller('op')} is {operator}, which is not a BNNSRelationalOperator. Use 0 to {max(Relation)}.")
     a = tensor(caller, "in0", in0)
-    b = a if operator == Operator.LOGICAL_NOT else tensor(caller, "in1", in1)
+    b = a if operator == Relation.LOGICAL_NOT else tensor(caller, "in1", in1)
     y = tensor(caller, "out", out, output=True)
     if y.view.element.kind != "boolean":
         raise Problem(
@@ -354,7 +354,7 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
                 f"{caller(name)} is {describe(bound.view)}, but {caller.name('in0')} is {describe(a.view)}. "
                 "Give all the same size."
             )
-    logical = Operator.LOGICAL_AND <= operator <= Operator.LOGICAL_XOR
+    logical = Relation.LOGICAL_AND <= operator <= Relation.LOGICAL_XOR
     left, right = _comparable(a, ordered(b, a.order), logical)
 
     def work(target: NDArray[Any]) -> None:

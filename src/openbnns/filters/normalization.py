@@ -106,7 +106,7 @@ class Normalization(Filter):
         self.gamma: Parameter | None = None
         self.moving_mean: Parameter | None = None
         self.moving_variance: Parameter | None = None
-        self._state: reference.State | None = None  # of a training forward on the reference engine
+        self._state: reference.NormalizedArrays | None = None  # of a training forward on the reference engine
         self.plan: _core.Plan | None = None
         super().__init__(filter_params, who)
         self.kind = _check_kind(kind, who)

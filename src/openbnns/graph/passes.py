@@ -31,7 +31,7 @@ def fuse(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Ope
     for value in [*outputs, *(value for operation in operations for value in operation.inputs)]:
         readers[value.storage] = readers.get(value.storage, 0) + 1
     for operation in operations:
-        producer = producers.get(_as_made(operation.inputs[0])) if len(operation.inputs) == 1 else None
+        producer = producers.get(_in_memory(operation.inputs[0])) if len(operation.inputs) == 1 else None
         if (
             producer is not None
             and len(producer.outputs) == len(operation.outputs) == 1
@@ -48,6 +48,6 @@ def fuse(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Ope
     return done
 
 
-def _as_made(value: Tensor) -> Tensor:
+def _in_memory(value: Tensor) -> Tensor:
     """The value that owns the memory, if this one shows it in the same shape."""
     return value.storage if is_same_shape(value.shape, value.storage.shape) else value

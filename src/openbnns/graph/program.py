@@ -271,6 +271,7 @@ class Program:
         return self._piece(self._waiting[key].half, waiting.STORED)
 
     def _goes_back(self, step: Operation) -> bool:
+        """True if the backward pass runs this step."""
         return any(value in self._wanted for value in step.outputs)
 
     def _place_gradients(self) -> None:

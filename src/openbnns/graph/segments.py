@@ -320,7 +320,7 @@ class SegmentedProgram:
                 results = self._path.run(self.inputs, self.sizes, weights, self._seed)
                 break
             except OtherNumbers as error:
-                self._path = self._path_of(self._other(error.numbers))
+                self._path = self._path_of(self._graph_for(error.numbers))
         else:
             raise RuntimeError(f"{self._who()} finds other numbers at each of {_MOST_TRIES} runs on the same inputs.")
         self._seed = None
@@ -338,7 +338,7 @@ class SegmentedProgram:
             self._results = results
         return self.outputs[0]
 
-    def _other(self, numbers: list[int]) -> Graph:
+    def _graph_for(self, numbers: list[int]) -> Graph:
         """A graph that serves the numbers that were found."""
         for graph in reversed([self.graph, *self._others]):
             known = self.sizes | dict(zip(graph.sizes.computed, numbers, strict=False))

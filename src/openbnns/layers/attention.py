@@ -96,7 +96,7 @@ class AttentionGradients(NamedTuple):
 
 
 @dataclass
-class _Call:
+class _ForwardCall:
     """A forward call as the backward one needs it."""
 
     filter: MultiheadAttention
@@ -388,7 +388,7 @@ class MultiheadAttentionLayer(Layer):
             memory = self._own_cache(filter.cache_bytes(batch)) if cache is None else as_array(cache, f"{who}: cache")
             size = ctypes.c_size_t(memory.nbytes)
         causal, shared = bool(is_causal), (k_is_q, v_is_k)
-        latest = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, memory, shared, True, causal)
+        latest = _ForwardCall(filter, batch, q.shape, k.shape, q, k, v, mask, added, memory, shared, True, causal)
         native = False
         if added is None and not causal:
             native = filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, memory) == 0
@@ -526,7 +526,7 @@ class MultiheadAttentionLayer(Layer):
         form = Packed(int(_L.BNNSDataLayout2DFirstMajor), [array.shape[-2], self.embed_dim])
         return Delta(form, array, flags)
 
-    def _run_backward(self, last: _Call, arriving: NDArray[Any], given: dict[str, Any]) -> bool:
+    def _run_backward(self, last: _ForwardCall, arriving: NDArray[Any], given: dict[str, Any]) -> bool:
         """The backward call by native code at once, which takes dropout and added masks; False if that cannot be."""
         deltas = {name: delta for name, delta in given.items() if isinstance(delta, Delta)}
         deltas.pop("output_param_delta.target_desc")
@@ -540,7 +540,7 @@ class MultiheadAttentionLayer(Layer):
             backward=True, accumulate=adding,
         )  # fmt: skip
 
-    def _perform_backward(self, caller: Caller, last: _Call, given: dict[str, Any]) -> None:
+    def _perform_backward(self, caller: Caller, last: _ForwardCall, given: dict[str, Any]) -> None:
         """The backward call with every check; ``given`` has its tensors, members of structs by their full names."""
 
         def described(name: str) -> BNNSNDArrayDescriptor | None:
@@ -562,7 +562,7 @@ class MultiheadAttentionLayer(Layer):
             "apply_backward_attention", caller, last.batch, {name: (value, 0) for name, value in tensors.items()}
         )
 
-    def _target_arrays(self, last: _Call, wanted: tuple[Any, ...], who: str) -> tuple[list[Any], list[Any]]:
+    def _target_arrays(self, last: _ForwardCall, wanted: tuple[Any, ...], who: str) -> tuple[list[Any], list[Any]]:
         """Where the gradients of query, key and value go (``None``: skipped), and what is returned for each."""
         targets: list[Any] = []
         returned: list[Any] = []

@@ -373,12 +373,12 @@ class IterableSource(Source):
         if self._first is None:
             self._keys = keys
         else:
-            x = self._like_first("x", keys[0], x, who)
-            y = self._like_first("y", keys[1], y, who)
+            x = self._in_first_order("x", keys[0], x, who)
+            y = self._in_first_order("y", keys[1], y, who)
         weights = None if len(item) == 2 else check_weights(item[2], len(x[0]), who)
         return Batch(x, y, weights, np.arange(seen, seen + len(x[0])))
 
-    def _like_first(self, name: str, keys: list[Key], parts: list[Array], who: str) -> list[Array]:
+    def _in_first_order(self, name: str, keys: list[Key], parts: list[Array], who: str) -> list[Array]:
         """The parts in the order of the first batch; raises an error if keys or numbers of axes differ."""
         assert self._first is not None
         before, firsts = (self._keys[0], self._first.x) if name == "x" else (self._keys[1], self._first.y)

@@ -181,7 +181,8 @@ class Best:
         return self.stopping is not None and self.stopping.keep == "best"
 
     @property
-    def known(self) -> bool:
+    def has_value(self) -> bool:
+        """True if the metric has been a number at least once."""
         return not math.isinf(self.value)
 
     @property
@@ -197,9 +198,9 @@ class Best:
         assert self.stopping is not None
         return self.stopping.metric.replace("_", " ")
 
-    def why(self, epoch: int) -> str:
+    def reason(self, epoch: int) -> str:
         """The line that says when and why the run ended."""
-        if not self.known:
+        if not self.has_value:
             return f"Stopped after epoch {epoch}: the {self.words} was never a number."
         direction = "fallen below" if self.lower else "risen above"
         epochs = f"{self.waited} epoch{'s' if self.waited != 1 else ''}"

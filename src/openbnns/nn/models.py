@@ -14,7 +14,7 @@ from .containers import Sequential
 from .files import memory_limit
 from .files.checked_json import ModelError
 from .files.layer_file import Maker, ParameterBudget, Rows
-from .files.memory_limit import shown
+from .files.memory_limit import size_text
 from .files.untrusted import open_regular
 from .module import Module
 from .recording import recorded_graph
@@ -116,7 +116,7 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     try:
         with open_regular(path, ModelError) as (file, size):
             if size > _LARGEST_FILE:
-                raise ModelError(f"{path}: has {shown(size)}, too much for a description of layers.")
+                raise ModelError(f"{path}: has {size_text(size)}, too much for a description of layers.")
             text = file.read().decode()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}).") from None

@@ -286,7 +286,9 @@ class Optimizer(Listed):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return ", ".join(f"{type(self).__name__}({_shown(group.bnns.hyperparameters)})" for group in self.param_groups)
+        return ", ".join(
+            f"{type(self).__name__}({_settings_text(group.bnns.hyperparameters)})" for group in self.param_groups
+        )
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -552,7 +554,7 @@ class Optimizer(Listed):
         """Give every group the settings of a state, all or none of them."""
         made = []
         for i, group in enumerate(self.param_groups):
-            options = {name: _like(group[name], given[f"settings.{name}"][i]) for name in self._options}
+            options = {name: _in_form_of(group[name], given[f"settings.{name}"][i]) for name in self._options}
             made.append(
                 (self._make(float(given["settings.lr"][i]), gradient_clipping=self._clipping, **options), options)
             )
@@ -572,7 +574,7 @@ def _without_settings(state: Mapping[str, Array]) -> dict[str, Array]:
     return {name: array for name, array in state.items() if not name.startswith("settings.")}
 
 
-def _like(old: Any, value: Any) -> Any:
+def _in_form_of(old: Any, value: Any) -> Any:
     """A number, or several, from the settings of a state in the form that an option has."""
     if isinstance(old, bool):
         return bool(value)
@@ -607,7 +609,7 @@ def _groups(who: str, first: Any) -> list[dict[str, Any]]:
     return groups
 
 
-def _shown(numbers: Mapping[str, Any]) -> str:
+def _settings_text(numbers: Mapping[str, Any]) -> str:
     """Settings as text, without the defaults and the count of steps."""
     usual = {"gradient_scale": 1.0, "regularization_scale": 0.0, "time_step": None, "sgd_momentum_variant": None}
     texts = {name: value.name.lower() if isinstance(value, Enum) else f"{value!r}" for name, value in numbers.items()}

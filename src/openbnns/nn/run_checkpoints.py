@@ -56,7 +56,7 @@ def save(run: Run) -> Path:
         "epoch": run.epoch,
         "batch": run.batch,
         "sums": run.measures.sums(),
-        "best_value": run.best.value if run.best.known else None,
+        "best_value": run.best.value if run.best.has_value else None,
         "waited": run.best.waited,
         "history": trainer.history,
         "callbacks": remembered,
@@ -124,7 +124,7 @@ def load(run: Run, *, override: bool) -> None:
         refuse_or_say(trainer.out, told, override, say)
     _take(run, checkpoint, told)
     if run.done:
-        say(f"{trainer.out}: nothing to do, {_why_done(run)}.")
+        say(f"{trainer.out}: nothing to do, {_reason_done(run)}.")
         return
     theirs = checkpoint.state["settings"]
     if theirs["epochs"] != run.epochs:
@@ -137,7 +137,7 @@ def load(run: Run, *, override: bool) -> None:
     say(f"Resuming at epoch {run.epoch + 1}, step {run.step + 1}.")
 
 
-def _why_done(run: Run) -> str:
+def _reason_done(run: Run) -> str:
     done = f"{run.epoch} epoch{'s are' if run.epoch != 1 else ' is'} done"
     if run.best.ended:
         return f"{done} and training stopped early"
@@ -150,7 +150,7 @@ def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return settings["optimizer"].get("name"), arrays
 
 
-def _chosen_otherwise(run: Run, theirs: dict[str, Any], told: dict[str, str]) -> bool:
+def _selects_differently(run: Run, theirs: dict[str, Any], told: dict[str, str]) -> bool:
     """True if early stopping used a metric other than the present one; a different patience does not matter."""
     patience = all(
         isinstance(s["early stopping"], int) or s["early stopping"] == "never" for s in (theirs, run.settings)
@@ -178,7 +178,7 @@ def _take(run: Run, checkpoint: Checkpoint, told: dict[str, str]) -> None:
     run.epoch, trainer.history = state["epoch"], History(state["history"])
     if state["batch"] and not run.batch:
         trainer.say(f"Epoch {run.epoch + 1} starts again: the samples or their order differ.")
-    if not _OF_A_BEST_EPOCH & set(told) and not _chosen_otherwise(run, state["settings"], told):
+    if not _OF_A_BEST_EPOCH & set(told) and not _selects_differently(run, state["settings"], told):
         if state["best_value"] is not None:
             run.best.value = state["best_value"]
         run.best.waited = state["waited"]

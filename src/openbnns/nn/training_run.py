@@ -222,7 +222,7 @@ class Run:
             where = f"in epoch {self.epoch + 1}, step {self.step}" if self.batch else f"after epoch {self.epoch}"
             trainer.say(f"Stopped {where}: {trainer._stop_reason}.")
         elif self.best.ended and self.epoch < self.epochs and self._began:
-            trainer.say(self.best.why(self.epoch))
+            trainer.say(self.best.reason(self.epoch))
         if self.best_weights:
             trainer.network.load_state_dict(self.best_weights)
             trainer.history.chosen_epoch -= self.best.waited

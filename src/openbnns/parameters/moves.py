@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Operator(IntEnum):
+class Relation(IntEnum):
     """The numbers of BNNSRelationalOperator."""
 
     EQUAL = 0

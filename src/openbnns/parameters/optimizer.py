@@ -39,7 +39,7 @@ class Clipping:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How g is made from dL/dW and W."""
+    """The steps from dL/dW and W to g."""
 
     gradient_scale: float = 1.0
     clipping: Clipping = field(default_factory=Clipping)

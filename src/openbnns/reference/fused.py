@@ -21,7 +21,7 @@ from ..parameters.convolution import Geometry, Size
 from ..parameters.normalization import Normalization
 from . import arithmetic, convolution, fully_connected, normalization
 from .activation import Array
-from .normalization import UNTRACKED, Moving, State
+from .normalization import UNTRACKED, Moving, NormalizedArrays
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def training_forward(
     f: Activation,
     moving: Moving = UNTRACKED,
     samples: int | None = None,
-) -> tuple[Array, State, Moving]:
+) -> tuple[Array, NormalizedArrays, Moving]:
     """y = f(normalize(first(inputs))), the state for `backward`, and the moving statistics after this call.
 
     `samples` is the size of the batch, for arithmetic of which no operand has a batch axis of that size.
@@ -98,7 +98,7 @@ def inference_forward(
 def backward(
     first: FirstLayer,
     n: Normalization,
-    state: State,
+    state: NormalizedArrays,
     inputs: Sequence[Array | None],
     beta: Array | None,
     gamma: Array | None,

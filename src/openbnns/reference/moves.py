@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..parameters.moves import Operator, Shuffle
+from ..parameters.moves import Relation, Shuffle
 
 AnyArray = npt.NDArray[Any]
 """An array of any type, which the result keeps."""
@@ -55,18 +55,18 @@ def band_part(x: AnyArray, lower: int, upper: int) -> AnyArray:
 
 
 _OPERATORS: Final[dict[int, Callable[[AnyArray, AnyArray], Booleans]]] = {
-    Operator.EQUAL: lambda a, b: a == b,
-    Operator.LESS: lambda a, b: a < b,
-    Operator.LESS_EQUAL: lambda a, b: a <= b,
-    Operator.GREATER: lambda a, b: a > b,
-    Operator.GREATER_EQUAL: lambda a, b: a >= b,
-    Operator.NOT_EQUAL: lambda a, b: a != b,
-    Operator.LOGICAL_AND: lambda a, b: (a != 0) & (b != 0),
-    Operator.LOGICAL_OR: lambda a, b: (a != 0) | (b != 0),
-    Operator.LOGICAL_NOT: lambda a, b: a == 0,
-    Operator.LOGICAL_NAND: lambda a, b: (a == 0) | (b == 0),
-    Operator.LOGICAL_NOR: lambda a, b: (a == 0) & (b == 0),
-    Operator.LOGICAL_XOR: lambda a, b: (a != 0) ^ (b != 0),
+    Relation.EQUAL: lambda a, b: a == b,
+    Relation.LESS: lambda a, b: a < b,
+    Relation.LESS_EQUAL: lambda a, b: a <= b,
+    Relation.GREATER: lambda a, b: a > b,
+    Relation.GREATER_EQUAL: lambda a, b: a >= b,
+    Relation.NOT_EQUAL: lambda a, b: a != b,
+    Relation.LOGICAL_AND: lambda a, b: (a != 0) & (b != 0),
+    Relation.LOGICAL_OR: lambda a, b: (a != 0) | (b != 0),
+    Relation.LOGICAL_NOT: lambda a, b: a == 0,
+    Relation.LOGICAL_NAND: lambda a, b: (a == 0) | (b == 0),
+    Relation.LOGICAL_NOR: lambda a, b: (a == 0) & (b == 0),
+    Relation.LOGICAL_XOR: lambda a, b: (a != 0) ^ (b != 0),
 }
 
 
@@ -76,8 +76,8 @@ def compare(operator: int, a: AnyArray, b: AnyArray | None = None) -> Booleans:
     The logical operators take every number but 0 as true. A comparison with NaN is false, except for NotEqual.
     """
     if operator not in _OPERATORS:
-        raise ValueError(f"moves.compare: there is no operator {operator}; the operators are 0 to {max(Operator)}.")
-    if operator == Operator.LOGICAL_NOT:
+        raise ValueError(f"moves.compare: there is no operator {operator}; the operators are 0 to {max(Relation)}.")
+    if operator == Relation.LOGICAL_NOT:
         b = a
     if b is None or a.shape != b.shape:
         raise ValueError(

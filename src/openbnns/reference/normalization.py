@@ -46,7 +46,7 @@ UNTRACKED: Final = Moving()
 
 
 @dataclass(frozen=True)
-class State:
+class NormalizedArrays:
     """The arrays that a training forward keeps for its backward.
 
     xhat has the shape of x. inverse_deviation, 1 / sqrt(variance + epsilon), is one value per mean and variance, with
@@ -60,7 +60,7 @@ class State:
 @np.errstate(all="ignore")
 def training_forward(
     n: Normalization, x: Array, beta: Array | None, gamma: Array | None, f: Activation, moving: Moving = UNTRACKED
-) -> tuple[Array, State, Moving]:
+) -> tuple[Array, NormalizedArrays, Moving]:
     """y by the statistics of x, the state that `backward` needs, and the moving statistics after this call.
 
     Layer and group normalization return `moving` as it is.
@@ -88,7 +88,7 @@ def inference_forward(
 @np.errstate(all="ignore")
 def backward(
     n: Normalization,
-    state: State,
+    state: NormalizedArrays,
     beta: Array | None,
     gamma: Array | None,
     y: Array | None,
@@ -170,9 +170,9 @@ def _statistics(n: Normalization, x: Array) -> tuple[Array, Array]:
     return mean, _mean(n, (grouped - mean) ** 2, x.ndim)
 
 
-def _normalized(n: Normalization, x: Array, mean: Array, variance: Array) -> State:
+def _normalized(n: Normalization, x: Array, mean: Array, variance: Array) -> NormalizedArrays:
     inverse_deviation = 1.0 / np.sqrt(variance + n.epsilon)
-    return State(((_grouped(n, x) - mean) * inverse_deviation).reshape(x.shape), inverse_deviation)
+    return NormalizedArrays(((_grouped(n, x) - mean) * inverse_deviation).reshape(x.shape), inverse_deviation)
 
 
 def _moved(n: Normalization, x: Array, moving: Moving, mean: Array, variance: Array) -> Moving:

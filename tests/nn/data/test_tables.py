@@ -143,7 +143,7 @@ def test_messages_are_short(tmp_path: Path) -> None:
     path = write(tmp_path, f"w,y\n{rows}", "long.csv")
     loaded = data.load(path, target="y", test_share=0, validation_share=0)
     assert loaded.preparation is not None
-    (said,) = loaded.preparation.said()
+    (said,) = loaded.preparation.sentences()
     assert said == f"Column 'w' holds 2 categories: {'a' * 60}…, b."
     one = delimited.read(write(tmp_path, "a b\n1 2\n", "one.csv"), targets=None, separator="space")
     assert one.notes == ["Read 1 row of 2 columns: space as separator, names in the first line."]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...nn.files.checked_json import ModelError, Said
+from ...nn.files.checked_json import CheckedTable, ModelError
 from ...nn.files.model_file import ModelCard
 from .errors import OnnxError
 
@@ -27,7 +27,7 @@ def card_of(metadata: Mapping[str, str], where: str) -> ModelCard | None:
     if len(text) > _LARGEST_TEXT:
         raise OnnxError(f"{where}: what it says about the model is too long.")
     try:
-        return ModelCard.from_state(Said(json.loads(text, parse_constant=_refuse), where))
+        return ModelCard.from_state(CheckedTable(json.loads(text, parse_constant=_refuse), where))
     except (ModelError, ValueError, RecursionError) as error:
         raise OnnxError(f"{where}: what it says about the model is damaged ({error}).") from None
 

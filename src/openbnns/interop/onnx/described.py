@@ -11,7 +11,7 @@ import numpy as np
 
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
-from ...nn.files.checked_json import ModelError, Said
+from ...nn.files.checked_json import CheckedTable, ModelError
 from ._file import Graph, Node, Port
 from ._network import Network
 from ._operator import OPERATORS
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 
 def network_of(table: Any, where: str, largest: int) -> Network:
     """The network that a table describes, with parameters that have no values yet."""
-    said = Said(table, where)
+    said = CheckedTable(table, where)
     ports = [_port(part, where) for part in said.tables("inputs")]
     nodes = [_node(part, where) for part in said.tables("nodes")]
     weights = Weights()
@@ -106,7 +106,7 @@ def network_of(table: Any, where: str, largest: int) -> Network:
     return Network(said.text("title"), nodes, ports, said.texts("outputs"), opset, weights, written)
 
 
-def _port(part: Said, where: str, inner: bool = False) -> Port:
+def _port(part: CheckedTable, where: str, inner: bool = False) -> Port:
     """An input or output; those of inner graphs may have sizes that are not known."""
     name, shape = part.text("name"), part.get("shape")
     kinds = (int, str, type(None)) if inner else (int, str)
@@ -148,7 +148,7 @@ def _cells(names: Any, weights: Weights, where: str) -> Cells:
 _DEEPEST = 50  # graphs inside each other
 
 
-def _graph(said: Said, where: str, depth: int) -> Graph:
+def _graph(said: CheckedTable, where: str, depth: int) -> Graph:
     if depth > _DEEPEST:
         raise ModelError(f"{where}: has more than {_DEEPEST} graphs inside each other.")
     ports = [tuple(_port(part, where, True) for part in said.tables(name)) for name in ("inputs", "outputs")]
@@ -158,11 +158,11 @@ def _graph(said: Said, where: str, depth: int) -> Graph:
 
 def _attribute(value: Any, where: str, depth: int) -> Any:
     if isinstance(value, dict):
-        return _graph(Said(value, where), where, depth) if "nodes" in value else _array(value, where)
+        return _graph(CheckedTable(value, where), where, depth) if "nodes" in value else _array(value, where)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _node(said: Said, where: str, depth: int = 0) -> Node:
+def _node(said: CheckedTable, where: str, depth: int = 0) -> Node:
     op, index = said.text("op"), said.get("index")
     if op not in OPERATORS or type(index) is not int:
         raise ModelError(f"{where}: there is no operator {op[:60]!r}.")
@@ -171,7 +171,7 @@ def _node(said: Said, where: str, depth: int = 0) -> Node:
 
 
 def _array(table: Any, where: str) -> Array:
-    said = Said(table, where)
+    said = CheckedTable(table, where)
     dtype = np.dtype(said.text("dtype", _TYPES))
     shape: Any = said.get("shape")
     try:

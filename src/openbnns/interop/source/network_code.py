@@ -100,7 +100,7 @@ class _Writing:
         lines = repr(self.network).splitlines()
         card = self.network.model_card
         if card is not None and card.preparation is not None:
-            lines += ["", "for samples that are prepared like this:", *card.preparation.said()]
+            lines += ["", "for samples that are prepared like this:", *card.preparation.sentences()]
             lines += [f"{i}: {formula}" for i, formula in enumerate(card.preparation.formulas())]
         if card is not None and card.target_mean is not None and card.target_std is not None:
             lines += [

@@ -49,7 +49,7 @@ def list_folder(folder: Path, size: tuple[int, int] | None, *, skip_bad: bool) -
             f"{folder}: has {what}. Put images (.png, .jpg and the like) of each class into a folder of its own: "
             f"{folder.name}/cat/1.png, {folder.name}/dog/2.png."
         )
-    return _looked_at(folder, files, classes, size, skip_bad)
+    return _checked_listing(folder, files, classes, size, skip_bad)
 
 
 def _by_class(folder: Path) -> dict[str, list[Path]]:
@@ -62,7 +62,7 @@ def _by_class(folder: Path) -> dict[str, list[Path]]:
     return by_class
 
 
-def _looked_at(
+def _checked_listing(
     folder: Path, files_of_parts: dict[str, dict[str, list[Path]]], classes: tuple[str, ...], size: Any, skip_bad: bool
 ) -> Listing:
 

@@ -194,7 +194,7 @@ def _from_columns(table: Table, target_names: Sequence[str], options: Options, n
         x["training"], y[trained], x["test"], y[tested], name, target.names, x["validation"], y[validated],
         task=target.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
         target_std=std, split=options.split(rows, count),
-        remarks=(*table.notes, *target.notes, *notes, *prepare.said()), origin=Origin(table, tested),
+        remarks=(*table.notes, *target.notes, *notes, *prepare.sentences()), origin=Origin(table, tested),
     )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _from_images(folder: Path, options: Options) -> Data:
     (x, y), tested, validated = filled["train"], filled.get("test", none), filled.get("validation", none)
     return Data(
         x, y, tested[0], tested[1], folder.name, listing.classes, validated[0], validated[1], task="classification",
-        preparation=prepare, remarks=(*listing.notes, *prepare.said()), split=split,
+        preparation=prepare, remarks=(*listing.notes, *prepare.sentences()), split=split,
         origin=Origin(files=getattr(tested[0], "files", None)),
     )  # fmt: skip
 
@@ -259,7 +259,7 @@ def _from_arrays(parts: Parts, name: str, options: Options) -> Data:
     (x, y), tested, validated = done["train"], done.get("test", none), done.get("validation", none)
     return Data(
         x, y, tested[0], tested[1], name, (), validated[0], validated[1], preparation=prepare,
-        remarks=tuple(prepare.said()), split=split,
+        remarks=tuple(prepare.sentences()), split=split,
     )  # fmt: skip
 
 

@@ -227,11 +227,11 @@ def _arrays(
         raise DataError(f"{source}: has samples, but no targets y to compare with.")
     known = None if y is None or not with_targets else _array_targets(card, y, source)
     samples = Samples(prepare.apply(x, source), known, [str(i + 1) for i in range(len(x))], notes)
-    whole = part == "all" or (len(parts) > 1 and chosen == own and (own != "train" or not _was_cut(card)))
+    whole = part == "all" or (len(parts) > 1 and chosen == own and (own != "train" or not _was_split(card)))
     return samples if whole else _part(card, samples, part)
 
 
-def _was_cut(card: ModelCard) -> bool:
+def _was_split(card: ModelCard) -> bool:
     """True if parts were taken from the training samples."""
     return any(int(card.split.get(part, 0)) for part in ("test", "validation"))
 

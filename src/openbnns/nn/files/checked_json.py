@@ -11,8 +11,8 @@ class ModelError(ValueError):
     """A model file that cannot be understood; the message names the place."""
 
 
-class Said:
-    """A table of a model file; every field that is asked for is checked, and the message names its place."""
+class CheckedTable:
+    """A table of a model file; every field is checked when it is read, and errors name its place."""
 
     def __init__(self, table: Any, where: str) -> None:
         if not isinstance(table, Mapping):
@@ -68,11 +68,11 @@ class Said:
             raise self._wrong(name, "a list of sizes")
         return tuple(value)
 
-    def tables(self, name: str) -> list[Said]:
+    def tables(self, name: str) -> list[CheckedTable]:
         value = self._table.get(name)
         if not isinstance(value, list):
             raise self._wrong(name, "a list of tables")
-        return [Said(part, f"{self.where}.{name}[{i}]") for i, part in enumerate(value)]
+        return [CheckedTable(part, f"{self.where}.{name}[{i}]") for i, part in enumerate(value)]
 
     def table(self, name: str) -> dict[str, Any]:
         """A table for people, which no code relies on."""

@@ -60,7 +60,7 @@ from ..names import argument_names, is_of_library
 from ..normalization import record_normalization
 from ..recording import Shapes, input_shapes, recording_of, trace
 from . import memory_limit
-from .checked_json import ModelError, Said
+from .checked_json import CheckedTable, ModelError
 from .layer_file import CannotDescribe
 from .model_file import CONSTANT
 
@@ -88,7 +88,7 @@ def _below(kind: type) -> Iterator[type]:
 
 
 @cache
-def _known(kind: type) -> dict[str, type]:
+def _classes_of(kind: type) -> dict[str, type]:
     """The classes of this library that a file may name."""
     from ...interop.converted import functions  # noqa: F401
     from .. import functional  # noqa: F401  (whose modules have operations and functions of their own)
@@ -186,7 +186,7 @@ class _Writer:
 
     def _operation(self, operation: Operation) -> dict[str, Any]:
         kind = type(operation)
-        if _known(Operation).get(kind.__name__) is not kind:
+        if _classes_of(Operation).get(kind.__name__) is not kind:
             raise CannotDescribe(f"{kind.__name__} is not an operation that a file can hold")
         given, named = operation.made_with
         arguments = signature(kind.__init__).bind(operation, *given, **named).arguments
@@ -244,7 +244,7 @@ class _Writer:
         if is_dataclass(value) and _RECORDS.get(name) is type(value):
             return {"record": [name, {f.name: self.write(getattr(value, f.name)) for f in fields(value)}]}
         if isinstance(value, type) and issubclass(value, Function):
-            if _known(Function).get(value.__name__) is not value:
+            if _classes_of(Function).get(value.__name__) is not value:
                 raise CannotDescribe(f"it calls {value.__name__}, an nn.Function, whose code a file cannot hold")
             return {"function": value.__name__}
         raise CannotDescribe(f"an operation is made with {value!r:.80}, which a file cannot hold")
@@ -478,7 +478,7 @@ class _Replay:
         return _structure_of(self.said["structure"]).fill(outputs)
 
     def _append(self, said: Mapping[str, Any]) -> None:
-        graph, kind = self.graph, _known(Operation)[said["type"]]
+        graph, kind = self.graph, _classes_of(Operation)[said["type"]]
         with graph.calling(module=self._parts[said["part"]]):
             call = said.get("function")
             if call is not None:
@@ -556,7 +556,7 @@ class _Replay:
         return _RECORDS[name](**{label: self.read(value) for label, value in values.items()})
 
     def _read_function(self, name: str, _: Any) -> Any:
-        return _known(Function)[name]
+        return _classes_of(Function)[name]
 
     def _read_output(self, shape: list[Any], said: Mapping[str, Any]) -> Tensor:
         return Tensor(self.graph, [_size(n, self.sizes) for n in shape], _DTYPES[said["dtype"]])
@@ -605,7 +605,7 @@ def _empty_part(name: str, network: bool) -> RecordedPart:
 
 def network_of(table: Any, arrays: Mapping[str, Array], where: str) -> Module:
     """The network that a file describes, with its weights."""
-    said = Said(table, f"{where}: graph")
+    said = CheckedTable(table, f"{where}: graph")
     version = said.get("version")
     if type(version) is not int or version < 1:
         raise ModelError(f"{where}: graph: does not say in which version it is written.")

@@ -75,7 +75,7 @@ def _public_names() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def known() -> dict[str, type[Module]]:
+def layer_types() -> dict[str, type[Module]]:
     """Layers that a table may name."""
     names = _public_names()
     kinds = {name: kind for name, kind in names.items() if isinstance(kind, type)}
@@ -115,7 +115,7 @@ def _describe(module: Module, path: str, seen: dict[Module, str]) -> dict[str, A
         return {"type": _FROM_ONNX, **_onnx_table(module)}
     if isinstance(module, ForeignPart):
         raise CannotDescribe(f"{where} comes from PyTorch, whose forward a file cannot hold")
-    if known().get(name) is not type(module):
+    if layer_types().get(name) is not type(module):
         raise CannotDescribe(f"{where} is a {name}, which is not a layer of openbnns.nn but a class of your own")
     seen[module] = path
     table: dict[str, Any] = {"type": name}
@@ -217,9 +217,9 @@ class Maker:
             network = _onnx_network(given, where, self.largest)
             self._made.setdefault(path, network)
             return network
-        if name not in known():
-            raise ModelError(f"{where}: there is no layer {name!r}.{nearest(name, known())}")
-        kind, sizes = known()[name], _SIZES.get(name, ())
+        if name not in layer_types():
+            raise ModelError(f"{where}: there is no layer {name!r}.{nearest(name, layer_types())}")
+        kind, sizes = layer_types()[name], _SIZES.get(name, ())
         allowed = _allowed(kind, sizes)
         for field in given:
             if field not in allowed:

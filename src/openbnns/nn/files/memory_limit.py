@@ -31,7 +31,7 @@ def byte_count(value: int | str, who: str) -> int:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
-def shown(count: int) -> str:
+def size_text(count: int) -> str:
     """A number of bytes for people."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
@@ -39,7 +39,7 @@ def shown(count: int) -> str:
     return f"{count} bytes"
 
 
-def given() -> int | None:
+def limit_from_environment() -> int | None:
     """The limit that the environment sets, read at each call."""
     text = os.environ.get(VARIABLE, "")
     return byte_count(text, VARIABLE) if text else None
@@ -47,7 +47,7 @@ def given() -> int | None:
 
 def limit(file_size: int = 0) -> int:
     """The bytes that may be asked for, by a file of this size."""
-    return given() or max(ALWAYS, RATIO * file_size)
+    return limit_from_environment() or max(ALWAYS, RATIO * file_size)
 
 
 def check(count: int, who: str, error: type[ValueError] = ValueError, file_size: int = 0) -> None:
@@ -55,7 +55,7 @@ def check(count: int, who: str, error: type[ValueError] = ValueError, file_size:
     30000 x 30000"``."""
     most = limit(file_size)
     if count > most:
-        raise error(f"{who} takes {shown(count)}, more than the limit of {shown(most)}. {cure(count)}")
+        raise error(f"{who} takes {size_text(count)}, more than the limit of {size_text(most)}. {cure(count)}")
 
 
 def cure(count: int) -> str:

@@ -36,9 +36,9 @@ from ..recording import recorded_graph
 from ..run_checkpoints import is_plain, layers_of
 from . import memory_limit
 from . import safetensors as weights
-from .checked_json import ModelError, Said
+from .checked_json import CheckedTable, ModelError
 from .layer_file import CannotDescribe, Maker, describe, parameters_of
-from .memory_limit import shown
+from .memory_limit import size_text
 from .safetensors import DamagedFile
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ModelCard:
         }
 
     @classmethod
-    def from_state(cls, said: Said) -> ModelCard:
+    def from_state(cls, said: CheckedTable) -> ModelCard:
         prepared, means = said.get("preparation"), said.get("target_mean")
         return cls(
             None if said.get("task") is None else said.text("task", TASKS),
@@ -172,7 +172,9 @@ def save(
     except (TypeError, ValueError) as error:
         raise TypeError(f"{who}: the model card holds what JSON cannot hold ({error}).") from None
     if len(text) > _LARGEST_TEXT:
-        raise ValueError(f"{who}: the description has {shown(len(text))}, but {shown(_LARGEST_TEXT)} are the most.")
+        raise ValueError(
+            f"{who}: the description has {size_text(len(text))}, but {size_text(_LARGEST_TEXT)} are the most."
+        )
     stored = {name: array for name, array in arrays.items() if name not in shared}
     weights.save(path, {**stored, **constants}, {KEY: text, **shared})
     network._card = card
@@ -249,15 +251,15 @@ def predict(network: Module, samples: Any, batch_size: int) -> Predictions:
             f"{who}: the parts of samples have {[len(part) for part in parts]}. Pass the same number of each."
         )
     arrays = [network._input_array(parts[i], n) for n, i in enumerate(arrange(network, keys, who))]
-    return _said(network, run_all(network, arrays, batch_size))
+    return _predictions(network, run_all(network, arrays, batch_size))
 
 
 def predict_prepared(network: Module, samples: Array, batch_size: int = BATCH) -> Predictions:
     """The predictions for samples that were prepared already."""
-    return _said(network, run_all(network, [samples], batch_size))
+    return _predictions(network, run_all(network, [samples], batch_size))
 
 
-def _said(network: Module, outputs: Any) -> Predictions:
+def _predictions(network: Module, outputs: Any) -> Predictions:
     card, who = network._card or ModelCard(), f"{type(network).__name__}.predict"
     if card.task is not None and not (isinstance(outputs, np.ndarray) and outputs.ndim == 2):
         raise ValueError(
@@ -336,7 +338,7 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
     return network.eval()
 
 
-def read(path: str | PathLike[str]) -> tuple[dict[str, Array], Said]:
+def read(path: str | PathLike[str]) -> tuple[dict[str, Array], CheckedTable]:
     """The weights of a model file and its description of the model; raises if it is not a model file."""
     try:
         arrays, metadata = weights.read(path)
@@ -353,9 +355,11 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Array], Said]:
             "call its load(path); net.save_model(path) writes files that know."
         )
     if len(text) > _LARGEST_TEXT:
-        raise ModelError(f"{path}: its description has {shown(len(text))}, but {shown(_LARGEST_TEXT)} are the most.")
+        raise ModelError(
+            f"{path}: its description has {size_text(len(text))}, but {size_text(_LARGEST_TEXT)} are the most."
+        )
     try:
-        said = Said(json.loads(text, parse_constant=_refuse), str(path))
+        said = CheckedTable(json.loads(text, parse_constant=_refuse), str(path))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: its description of the model is damaged ({error}).") from None
     version = said.get("version")
@@ -380,7 +384,7 @@ def _make(
 
     Parameters get their values before anything is built, so that none is ever made larger than what the file holds.
     """
-    said = Said(table, f"{where}: network")
+    said = CheckedTable(table, f"{where}: network")
     network = Maker(largest=largest).layer(said.get("layers"), f"{where}: layers")
     _set_options(network, said)
     own = parameters_of(network)
@@ -413,7 +417,7 @@ def _make(
     return network
 
 
-def _set_options(network: Module, said: Said) -> None:
+def _set_options(network: Module, said: CheckedTable) -> None:
     """Restore options that were set after the layers were made; only options that such layers have, in the same type."""
     modules = dict(network.named_modules())
     for path, values in said.table("options").items():

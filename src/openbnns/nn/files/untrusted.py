@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from . import memory_limit
-from .memory_limit import enough, shown
+from .memory_limit import enough, size_text
 
 DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error,
@@ -67,7 +67,7 @@ class Budget:
     def __init__(self, path: Path, file_size: int, limit: int | None, advice: str | None = None) -> None:
         """``advice`` goes before the environment variable in the message where no limit can be given."""
         self.path, self.file_size, self.advice = path, file_size, advice
-        self.given = memory_limit.given() if limit is None else limit
+        self.given = memory_limit.limit_from_environment() if limit is None else limit
         self.limit = self.given or memory_limit.limit(file_size)
         self.used = 0
 
@@ -78,7 +78,7 @@ class Budget:
             rule = (
                 "the limit that was given"
                 if self.given is not None
-                else f"the limit for a file of {shown(self.file_size)}"
+                else f"the limit for a file of {size_text(self.file_size)}"
             )
             advice = (
                 f"{self.advice} {memory_limit.cure(self.used)}"
@@ -89,8 +89,8 @@ class Budget:
                 )
             )
             raise DataError(
-                f"{self.path}: expands to {'at least ' if at_least else ''}{shown(self.used)}, more than {shown(self.limit)}, "
-                f"{rule}. {advice}"
+                f"{self.path}: expands to {'at least ' if at_least else ''}{size_text(self.used)}, more than "
+                f"{size_text(self.limit)}, {rule}. {advice}"
             )
 
 

@@ -164,7 +164,7 @@ class _Writing:
         card, about = self.card, description.metadata
         about.description = f"{type(self.network).__name__}, written by OpenBNNS"
         if card.preparation is not None:
-            about.user_defined["openbnns.preparation"] = " ".join(card.preparation.said())
+            about.user_defined["openbnns.preparation"] = " ".join(card.preparation.sentences())
             if self.preparation is None:
                 about.user_defined["openbnns.features"] = "\n".join(card.preparation.formulas())
         if card.task is not None:

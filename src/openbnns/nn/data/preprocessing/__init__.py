@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...._listing import of_module as _of_module
-from ...files.checked_json import Said
+from ...files.checked_json import CheckedTable
 from .arrays import ArrayPreparation, SamplePreparation
 from .images import ImagePreparation
 from .tables import TablePreparation
@@ -15,7 +15,7 @@ KINDS: dict[str, Any] = {kind.kind: kind for kind in (ArrayPreparation, ImagePre
 
 def from_state(state: Any, where: str) -> SamplePreparation:
     """The preparation that a model file describes; raises ModelError if it describes none."""
-    said = Said(state, where)
+    said = CheckedTable(state, where)
     preparation: SamplePreparation = KINDS[said.text("kind", tuple(KINDS))].from_state(said)
     return preparation
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import Array
-from ...files.checked_json import Said
+from ...files.checked_json import CheckedTable
 from ...files.untrusted import DataError
 from ..sources.rows import Rows
 
@@ -31,7 +31,7 @@ class SamplePreparation(ABC):
         """A complete description, as plain JSON."""
 
     @abstractmethod
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """A description of what it does, in sentences."""
 
     def formulas(self) -> list[str]:
@@ -110,14 +110,14 @@ class ArrayPreparation(SamplePreparation):
         return table
 
     @classmethod
-    def from_state(cls, said: Said) -> ArrayPreparation:
+    def from_state(cls, said: CheckedTable) -> ArrayPreparation:
         shape, mean, std = said.sizes("shape"), None, None
         if said.get("mean") is not None:
             count = shape[0] if len(shape) == 1 else -1
             mean, std = said.numbers("mean", count), said.numbers("std", count, positive=True)
         return cls(shape, pixels=said.flag("pixels"), mean=mean, std=std)
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         if self.pixels:
             return ["Pixels of 8 bits are divided by 255."]
         if self.mean is not None:

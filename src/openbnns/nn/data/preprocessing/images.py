@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import Array
-from ...files.checked_json import Said
+from ...files.checked_json import CheckedTable
 from ...files.untrusted import DataError
 from ..sources.images import converted, decode, pillow
 from ..sources.rows import Rows
@@ -74,13 +74,13 @@ class ImagePreparation(SamplePreparation):
         return {"kind": self.kind, "size": list(self.size), "mode": self.mode}
 
     @classmethod
-    def from_state(cls, said: Said) -> ImagePreparation:
+    def from_state(cls, said: CheckedTable) -> ImagePreparation:
         sizes: Sequence[int] = said.sizes("size")
         if len(sizes) != 2 or max(sizes) > 2**16:
             said.numbers("size", -1)
         return cls((sizes[0], sizes[1]), said.text("mode", tuple(MODES)))
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         colour = "grey" if self.mode == "L" else "colour"
         return [f"Images are {self.size[0]} x {self.size[1]} pixels in {colour}, divided by 255."]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...._plural import plural
 from ....graph.tensor import Array
-from ...files.checked_json import ModelError, Said
-from ...files.memory_limit import shown
+from ...files.checked_json import CheckedTable, ModelError
+from ...files.memory_limit import size_text
 from ...files.untrusted import DataError
 from ..sources.rows import Rows, spans
 from ..tables import dates
@@ -245,7 +245,7 @@ class TablePreparation(SamplePreparation):
             return self.features(table, in_place=in_place)
         if table.stored is None:
             table.notes.append(
-                f"Its {self.width:,} features would take {shown(size)}: they are made as they are needed."
+                f"Its {self.width:,} features would take {size_text(size)}: they are made as they are needed."
             )
         return encoder
 
@@ -291,7 +291,7 @@ class TablePreparation(SamplePreparation):
         return {**result, "left_out": self.left_out}
 
     @classmethod
-    def from_state(cls, said: Said) -> TablePreparation:
+    def from_state(cls, said: CheckedTable) -> TablePreparation:
         columns: list[Column] = []
         for part in said.tables("columns"):
             name, kind = part.text("name"), part.text("kind", ("number", "category", "text", "date"))
@@ -309,7 +309,8 @@ class TablePreparation(SamplePreparation):
         formats = None
         if said.get("formats") is not None:
             formats = {
-                name: _format(Said(part, f"{said.where}.formats")) for name, part in said.table("formats").items()
+                name: _format(CheckedTable(part, f"{said.where}.formats"))
+                for name, part in said.table("formats").items()
             }
         return cls(
             columns, standardized=said.flag("standardized"), formats=formats,
@@ -317,11 +318,13 @@ class TablePreparation(SamplePreparation):
             left_out={name: str(why) for name, why in said.table("left_out").items()},
         )  # fmt: skip
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
         sentences = _said_left_out(self.left_out)
         for form, names in self._by_format().items():
-            sentences.append(f"Column{'s' * (len(names) > 1)} {_some([repr(name) for name in names])}: {form.said}.")
+            sentences.append(
+                f"Column{'s' * (len(names) > 1)} {_some([repr(name) for name in names])}: {form.description}."
+            )
         if numbers and self.standardized:
             sentences.append(
                 f"{_columns(len(numbers))} standardized: mean 0 and deviation 1 in the training rows "
@@ -355,7 +358,7 @@ class TablePreparation(SamplePreparation):
         """The use of every column, those that are left out included; ``targets`` of a task come first."""
         formats = self.formats or {}
         of_task = f"target of the {task}" if task else "target"
-        uses = [(name, f"{of_task}; {formats[name].said}" if name in formats else of_task) for name in targets]
+        uses = [(name, f"{of_task}; {formats[name].description}" if name in formats else of_task) for name in targets]
         for c in self.columns:
             if isinstance(c, NumberColumn):
                 text = "numbers, standardized" if self.standardized else "numbers"
@@ -367,7 +370,7 @@ class TablePreparation(SamplePreparation):
             else:
                 text = f"text, of which the {len(c.vocabulary)} most common words are counted"
             form = formats.get(c.name)
-            uses.append((c.name, f"{text}; {form.said}" if form else text))
+            uses.append((c.name, f"{text}; {form.description}" if form else text))
         return uses + [(name, f"left out: {why}") for name, why in self.left_out.items()]
 
 
@@ -581,7 +584,7 @@ def _date_features(column: DateColumn, table: Table) -> Array:
     return np.concatenate([np.nan_to_num(values), marks], axis=1).astype(np.float32)
 
 
-def _date_from(said: Said, name: str) -> DateColumn:
+def _date_from(said: CheckedTable, name: str) -> DateColumn:
     parts = said.texts("features")
     if not parts or len(set(parts)) < len(parts) or not set(parts) <= set(dates.FEATURES):
         raise ModelError(f"{said.where}: features are {parts}, but must be some of {', '.join(dates.FEATURES)}.")
@@ -616,7 +619,7 @@ def _said_left_out(left_out: Mapping[str, str]) -> list[str]:
     return sentences + [f"Column {name!r} is left out: {why}." for name, why in left_out.items() if why != "--drop"]
 
 
-def _format(said: Said) -> NumberFormat:
+def _format(said: CheckedTable) -> NumberFormat:
     signs = said.text("decimal", (".", ",")), said.text("thousands", ("", ",", ".", " ", "'"))
     if signs[0] == signs[1]:
         raise ModelError(f"{said.where}: decimal and thousands are both {signs[0]!r}.")

@@ -72,13 +72,13 @@ class ParquetRows(BlockRows):
         if block.shape[1:] != self.shape[1:] or (block.dtype != self.dtype and block.dtype.kind != self.dtype.kind):
             file, group = self._groups[number]
             raise DataError(
-                f"{self._paths[file]}, row group {group}: {self._told} of {block.dtype} and shape {block.shape[1:]} per row, but "
-                f"the first row group has {self.dtype} and {self.shape[1:]}."
+                f"{self._paths[file]}, row group {group}: {self._column_text} of {block.dtype} and shape {block.shape[1:]} per "
+                f"row, but the first row group has {self.dtype} and {self.shape[1:]}."
             )
         return block.astype(self.dtype, copy=False)
 
     @property
-    def _told(self) -> str:
+    def _column_text(self) -> str:
         return "columns " + ", ".join(map(repr, self._columns[:8])) + (" ..." if len(self._columns) > 8 else "")
 
     def _read_group(self, file: int, group: int) -> Array:

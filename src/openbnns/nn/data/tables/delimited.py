@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...._plural import plural
-from ...files.memory_limit import shown
+from ...files.memory_limit import size_text
 from ...files.untrusted import DataError, open_expanded
 from . import number_formats
 from .arrow import Column, fill, module
@@ -50,7 +50,7 @@ class Format:
     notes: tuple[str, ...] = ()
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """For people."""
         named = {**SEPARATORS, " ": "space"}
         parts = [f"{named.get(self.separator, repr(self.separator))} as separator"]
@@ -332,7 +332,9 @@ class _Reading:
         if form.decimal == ",":
             plain = [name for name in targets if name not in table.odd]
             table.formats = dict.fromkeys([*table.number_columns, *plain], NumberFormat(","))
-        table.notes.insert(0, f"Read {plural(len(table), 'row')} of {plural(len(form.names), 'column')}: {form.said}.")
+        table.notes.insert(
+            0, f"Read {plural(len(table), 'row')} of {plural(len(form.names), 'column')}: {form.description}."
+        )
         table.notes[1:1] = form.notes
         if skipped := len(table.lines.skipped):
             what = f"{plural(skipped, 'line')} without any value {'is' if skipped == 1 else 'are'} skipped."
@@ -592,7 +594,9 @@ class Lines:
                     f"cell with {self.form.separator!r} in it stands in quotes, without a blank before them."
                 )
             if longest > _LONGEST_LINE:
-                raise DataError(f"{self.path}, line {line}: is longer than {shown(_LONGEST_LINE)}. Is this a table?")
+                raise DataError(
+                    f"{self.path}, line {line}: is longer than {size_text(_LONGEST_LINE)}. Is this a table?"
+                )
         return longest
 
     def check_bytes(self) -> None:

@@ -78,7 +78,7 @@ class NumberFormat:
         return None if self.unit == "%" and not cell.unit and value else value
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The treatment of the cells, in words."""
         parts = [f"thousands separators {self.thousands!r} removed"] if self.thousands else []
         parts += [f"{self.unit!r} removed"] if self.unit else []

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....graph.tensor import Array
 from ...files import memory_limit
-from ...files.memory_limit import shown
+from ...files.memory_limit import size_text
 from ...files.untrusted import DataError
 from ..sources.array_files import StoredRows
 from .table import Table
@@ -190,7 +190,7 @@ class RowStore:
         folder = temporary_folder()
         return DataError(
             f"{self._source}: is larger than the memory for it, and a temporary file in {folder} cannot be written "
-            f"({error.strerror}, {shown(shutil.disk_usage(folder).free) if os.path.isdir(folder) else 'nothing'} free). Set "
+            f"({error.strerror}, {size_text(shutil.disk_usage(folder).free) if os.path.isdir(folder) else 'nothing'} free). Set "
             "TMPDIR to a folder on a disk with more room."
         )
 
@@ -209,14 +209,14 @@ class RowStore:
             file.seek(0)
             table.stored = StoredRows(file, (self._written, width), np.dtype(np.int32), f"{self._source}, stored")
         table.notes.append(
-            f"Its rows stay in a temporary file of {shown(4 * width * self._written)} in {temporary_folder()}, from which they "
-            f"are read as they are needed: {self._why()}."
+            f"Its rows stay in a temporary file of {size_text(4 * width * self._written)} in {temporary_folder()}, from which "
+            f"they are read as they are needed: {self._reason()}."
         )
 
-    def _why(self) -> str:
+    def _reason(self) -> str:
         if not self._room:
             return "--stream was given"
         return (
-            f"the table takes {shown(self._row_bytes * self._written)}, more than the {shown(self._room)} that there is for it "
-            "(--no-stream reads it into memory)"
+            f"the table takes {size_text(self._row_bytes * self._written)}, more than the {size_text(self._room)} that there is "
+            "for it (--no-stream reads it into memory)"
         )
