@@ -170,7 +170,7 @@ class AttentionHeads(Operation):
         return {_Q: q, _K: k, _V: v, _O: o, _DQ: q, _DK: k, _DV: v, _DO: o}
 
     def _each(self, arrays: Sequence[Any]) -> list[Any]:
-        """One for each of query, key and value."""
+        """One entry for each of query, key and value."""
         return list(arrays) * (3 // len(arrays))
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:

@@ -13,7 +13,7 @@ from ..operation import Operation
 from ..tensor import Array
 
 IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
-"""Layers read the parameters where training changes them."""
+"""Flags of layers that read parameters in place, where training changes them."""
 
 
 def wanted(gradient: Array | None) -> Any:
@@ -33,7 +33,7 @@ Sizes = tuple[int, ...]
 
 
 class ShapedOperation(Operation):
-    """Its layer takes the arrays of a program as one sample."""
+    """An operation whose layer sees the arrays of a program as one sample."""
 
     def layer(self, x: Sequence[Array], y: Array) -> Any:
         """The layer for arrays of these shapes, kept for the latest ones."""
@@ -51,7 +51,7 @@ def shape(sizes: Sequence[int]) -> Shape:
 
 
 def merged_axes(shapes: Sequence[Sizes], whole: Sizes) -> list[Sizes]:
-    """The shapes and that of their broadcast result with as few axes as can be, in order, the result last.
+    """The shapes and that of their broadcast result with as few axes as possible, in order, the result last.
 
     Neighbouring axes become one where every operand has both or repeats both.
 

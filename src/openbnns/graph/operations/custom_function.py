@@ -30,7 +30,7 @@ class FunctionContext:
 
 
 class CustomFunction(Operation):
-    """``forward`` and ``backward`` of a class on arrays; what they give is copied to where the network needs it."""
+    """``forward`` and ``backward`` of a class on arrays; their results are copied to where the network needs them."""
 
     def __init__(self, function: Any, arguments: Sequence[Any], inputs: list[Tensor], outputs: list[Tensor]) -> None:
         self.function, self.arguments = function, list(arguments)
@@ -110,7 +110,7 @@ def as_list(given: Any) -> list[Any]:
 
 
 def copy(name: str, method: str, result: Any, target: Array) -> None:
-    """Copy what a method gave to where it belongs, if it has that shape."""
+    """Copy the result of a method to its place, if it has the right shape."""
     array = np.asarray(result)
     if array.shape != target.shape:
         what = "a result" if method == "forward" else "a gradient"

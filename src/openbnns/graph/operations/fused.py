@@ -219,7 +219,7 @@ class NormalizedOperation(ActivatedOperation):
         return made.plan.backward(tensors, _PARAMETER_GRADIENTS, by_layer)
 
     def _by_slot(self, dp: Sequence[Array | None]) -> list[Array | None]:
-        """The gradients of weights, bias, beta and gamma, None for those that there are none of."""
+        """The gradients of weights, bias, beta and gamma; None for those that the layer lacks."""
         assert self.normalization is not None
         given = iter(dp)
         slots = (self.weight, self.bias, self.normalization.beta, self.normalization.gamma)

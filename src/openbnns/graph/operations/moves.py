@@ -1,4 +1,4 @@
-"""Permute, slice, join and repeat."""
+"""Permute, slice, concatenate and repeat."""
 
 from __future__ import annotations
 

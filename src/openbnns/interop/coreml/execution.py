@@ -1,4 +1,4 @@
-"""ML programs run: operations are recorded on the graph and computed by native kernels.
+"""Execution of ML programs: operations are recorded on the graph and computed by native kernels.
 
 Whatever can be recorded between two operations that cannot is one part, recorded once for all sizes that it allows. What
 cannot be recorded, since its shape follows from numbers, since it decides what is run next, or since it draws random
@@ -251,7 +251,7 @@ def _checked_array(argument: Argument, given: Any, who: str) -> Array:
 
 
 class CannotBeRecorded(Exception):
-    """An operation that a part cannot be recorded with; it runs by itself then."""
+    """A signal that an operation cannot be recorded in a part, and has to run by itself."""
 
     def __init__(self, operation: Operation, reason: Exception) -> None:
         self.operation, self.reason = operation, reason
@@ -769,7 +769,7 @@ class RoundedToHalf(NumpyFunction):
 
 
 def network_of(function: Function, title: str, batch: int | None) -> tuple[Recorded, list[Argument], list[Argument]]:
-    """A network with the weights of a function as parameters, to be trained; and its inputs and outputs.
+    """A trainable network with the weights of a function as parameters; and its inputs and outputs.
 
     ``batch`` is the number of samples that the function is for, if its first axis is to be free.
     """

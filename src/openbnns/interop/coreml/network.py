@@ -1,4 +1,4 @@
-"""Networks to train, made of ML programs."""
+"""Trainable networks from ML programs."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class Operation:
     place: Place | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """The name in messages."""
         return f"{self.type} {self.outputs[0].name!r}" if self.outputs else self.type
 
     @property
@@ -307,7 +307,7 @@ class Program:
     attributes: dict[str, Constant] = field(default_factory=dict)
 
     def check(self, who: str) -> None:
-        """Refuse a program in which a name stands for nothing, or for two values. ``who`` is the file."""
+        """Raise an error for a program in which a name is not defined, or defined twice. ``who`` is the file."""
         if not self.functions:
             raise CoreMLError(f"{who}: the program has no functions.")
         for function in self.functions.values():

@@ -30,7 +30,7 @@ _ELEMENTS = {"float32": "fp32", "float16": "fp16"}
 
 
 class NotInCoreML(ValueError):
-    """A network has layers that cannot be part of an ML program. ``layers`` lists each with the reason."""
+    """An error for a network with layers that cannot be part of an ML program. ``layers`` lists each with the reason."""
 
     def __init__(self, refused: Sequence[tuple[str, str]]) -> None:
         self.layers = list(refused)
@@ -131,7 +131,7 @@ class _Writing:
         ], rows
 
     def _prepared(self, x: Value) -> Value:
-        """A sample after what the model file says is done to samples, as far as they are numbers."""
+        """A sample after the preparation that the model file describes, as far as samples are numbers."""
         preparation, b = self.preparation, self.builder
         if isinstance(preparation, ImagePreparation) or (
             isinstance(preparation, ArrayPreparation) and preparation.pixels

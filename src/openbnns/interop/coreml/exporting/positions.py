@@ -1,4 +1,4 @@
-"""Comparisons and masks, whole numbers, and what they find: functions of elements that no layer computes."""
+"""Comparisons, masks, arithmetic of whole numbers, and lookups: functions of elements that no layer computes."""
 
 from __future__ import annotations
 

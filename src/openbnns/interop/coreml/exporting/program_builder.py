@@ -53,7 +53,7 @@ class Refused(Exception):
 
 
 def writes(kind: type[GraphOperation]) -> Callable[[_Writer], _Writer]:
-    """Enter a function that writes operations of this kind."""
+    """A decorator that registers a function as the writer of operations of this kind."""
 
     def decorate(function: _Writer) -> _Writer:
         _WRITERS[kind] = function
@@ -120,7 +120,7 @@ class ProgramBuilder:
         return var
 
     def name_next(self, wish: str) -> None:
-        """Set the beginning of the names of the next operations."""
+        """Set the prefix of the names of the next operations."""
         plain = "_".join(re.findall(r"\w+", wish, flags=re.ASCII)).strip("_") or "layer"
         self._name = f"layer_{plain}" if plain[0].isdigit() else plain
         self.made = []
@@ -195,7 +195,7 @@ class ProgramBuilder:
         return name
 
     def weight(self, parameter: Parameter | Tensor | None, shape: Sequence[int] | None = None) -> Any:
-        """A parameter as a constant that has its name; None for none."""
+        """A parameter as a constant of its name; None stays None."""
         if isinstance(parameter, Tensor):
             raise Refused(
                 "its weights are computed, but Core ML takes numbers that stay as they are. Compute them before"
@@ -247,7 +247,7 @@ class ProgramBuilder:
     def _block(
         self, ports: list[NamedType], function: Callable[[], Var | Sequence[Var]]
     ) -> tuple[Block, Sequence[Var]]:
-        """The operations that a function adds as a block, and its results. Nothing behind it sees what it computes."""
+        """The operations that a function adds as a block, and its results. Later operations cannot use what it computes."""
         around, known, self._operations = self._operations, dict(self._vars), []
         results = function()
         results = [results] if isinstance(results, Var) else results
@@ -256,7 +256,7 @@ class ProgramBuilder:
         return block, results
 
     def _variable(self, like: Var, name: str) -> Var:
-        """A value of the type of another, whose numbers are not known while the program is written."""
+        """A new value of the type of another one."""
         dtype = np.dtype(np.float32) if like.tensor.kind == "f" else np.dtype(np.int64)
         with recording(self._graph):
             tensor = ForeignTensor(self._graph.input(like.tensor.shape, dtype), like.tensor.kind)
@@ -280,7 +280,7 @@ class ProgramBuilder:
         return Program({"main": Function("main", self._inputs, OPSET, Block([], self._operations, outputs))}, "1.0")
 
     def unique(self, wish: str) -> str:
-        """A name that nothing has yet."""
+        """A new name."""
         plain = wish if _NAME.fullmatch(wish) else "_".join(re.findall(r"\w+", wish, flags=re.ASCII)) or "value"
         plain = plain if _NAME.fullmatch(plain) else f"_{plain}"
         name, number = plain, 2

@@ -1,4 +1,4 @@
-"""Elements in other places."""
+"""Reshape, transpose, slice, concatenate, pad and resize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs and results of operations as the functions of the table take and give them."""
+"""Conversion of inputs and results of operations for the functions of the table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tensor_of(array: Any) -> ForeignTensor:
 
 
 def _is_setting(rule: Input, constant: Constant) -> bool:
-    """True for numbers and text that say how an operation works, rather than what it works on."""
+    """True for numbers and text that are settings of an operation, rather than operands."""
     if not rule.constant:
         return False
     if not isinstance(constant.type, TensorType):
@@ -55,7 +55,7 @@ def settings(rules: Mapping[str, Input], tensors: Mapping[str, Any]) -> dict[str
 
 
 def listed_results(results: Any) -> list[ForeignTensor]:
-    """The results of an operation, none of which takes too much memory."""
+    """The results of an operation; raises an error if one takes too much memory."""
     tensors = list(results) if isinstance(results, tuple) else [results]
     for tensor in tensors:
         count = math.prod(number_of(n) for n in tensor.shape)

@@ -1,4 +1,4 @@
-"""Operations on arrays, between the parts that are recorded: where shapes follow from numbers, at random, or in lists."""
+"""Operations on arrays, between the recorded parts: results whose shapes depend on numbers, random numbers, lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ENTRIES = 2**20
 
 
 def at_once(*names: str) -> Callable[[Handler], Handler]:
-    """Enter a function in the table."""
+    """A decorator that registers a function in the table."""
 
     def decorate(handler: Handler) -> Handler:
         for name in names:
@@ -210,7 +210,7 @@ def _unnormalized(places: Array, size: int, mode: str, align_corners: bool) -> A
 
 
 def _reflected(places: Array, size: int, mode: str, align_corners: bool) -> Array:
-    """Places inside of an axis for those outside of it."""
+    """Positions outside of an axis, moved inside."""
     if mode == "border":
         return places.clip(0, size - 1)
     low, high = (0.0, size - 1.0) if mode == "reflection" and align_corners else (-0.5, size - 0.5)

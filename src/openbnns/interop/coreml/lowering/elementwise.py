@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, comparisons, types."""
+"""Elementwise operations: arithmetic, activations, comparisons, conversions of types."""
 
 from __future__ import annotations
 

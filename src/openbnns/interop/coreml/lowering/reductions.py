@@ -1,4 +1,4 @@
-"""Elements along axes made one, put in order, or looked up."""
+"""Reductions over axes, sorting, and lookups."""
 
 from __future__ import annotations
 

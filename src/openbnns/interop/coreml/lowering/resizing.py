@@ -1,4 +1,4 @@
-"""Images in other sizes."""
+"""Resized images."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def positions(n: float, m: int, mode: str) -> Any:
 
 
 def _resized(call: Call, x: ForeignTensor, sizes: list[Any], mode: str, nearest: Any = None) -> Any:
-    """The last axes sampled anew, linearly or with a rounding to the nearest entry."""
+    """The last axes resampled, linearly or to the nearest entry."""
     native = {
         "UNALIGN_CORNERS": "half_pixel",
         "ALIGN_CORNERS": "align_corners",

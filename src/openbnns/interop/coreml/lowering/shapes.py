@@ -1,4 +1,4 @@
-"""The same elements in other shapes and places, parts and joints."""
+"""Reshape, transpose, slice, split, concatenate and pad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table of operations that are recorded, and what its functions are given."""
+"""The table of operations that can be recorded, and the arguments of its functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED: dict[str, Handler] = {}
 
 
 def operation(*names: str) -> Callable[[Handler], Handler]:
-    """Enter a function in the table."""
+    """A decorator that registers a function in the table."""
 
     def decorate(handler: Handler) -> Handler:
         for name in names:
@@ -48,7 +48,7 @@ class Call:
         return opset_number(self.opset)
 
     def onnx(self, op: str, *tensors: ForeignTensor | None, **options: Any) -> Any:
-        """The operator of ONNX that does the same."""
+        """The results of the equivalent operator of ONNX."""
         return apply(op, *tensors, freed=self.freed, **options)
 
 
@@ -58,7 +58,7 @@ def whole(numbers: Any) -> ForeignTensor:
 
 
 def sizes_of(x: ForeignTensor, what: str) -> list[Any]:
-    """Whole numbers of an input that says how large something is, or where; some may be free sizes."""
+    """The whole numbers of an input for sizes or positions; some may be free sizes."""
     if not x.constant:
         raise Misfit(f"{what} is computed")
     return [n if isinstance(n, Size) else int(n) for n in x.held.ravel()]

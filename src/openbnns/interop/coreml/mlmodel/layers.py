@@ -1,4 +1,4 @@
-"""Layers of Core ML as layers of networks, each with its weights and the shape of what it gives."""
+"""Layers of Core ML as layers of networks, each with its weights and the shape of its result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 class Refused(Exception):
-    """Why a layer cannot be taken over."""
+    """The reason why a layer cannot be converted."""
 
 
 def _weights(message: Message, number: int, shape: Shape) -> Array:
@@ -84,7 +84,7 @@ def _padding(
 
 
 def _behind_padding(step: Step, edges: list[tuple[int, int]], module: Module, value: float = 0.0) -> None:
-    """A layer behind a padding that it cannot do itself."""
+    """A layer after a padding that it does not support itself."""
     (up, down), (left, right) = edges
     if any(map(any, edges)):
         step.module = Sequential(OrderedDict(pad=ConstantPad2d((left, right, up, down), value), layer=module))

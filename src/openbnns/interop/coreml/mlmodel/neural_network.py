@@ -36,7 +36,7 @@ _KINDS = {
 
 
 class Unsupported(ValueError):
-    """A file has layers that cannot be taken over. ``layers`` lists each with its type and the reason."""
+    """An error for a file with layers that cannot be converted. ``layers`` lists each with its type and the reason."""
 
     def __init__(self, path: Any, layers: Sequence[tuple[str, str, str]]) -> None:
         self.layers = list(layers)

@@ -49,7 +49,7 @@ class Cells:
 
 
 def directions(call: Call) -> tuple[bool, ...]:
-    """Which directions cells run in; True for backward."""
+    """The directions in which cells run; True for backward."""
     name = call.text("direction", "forward")
     known = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
     if name not in known:
@@ -95,7 +95,7 @@ class _Sequence:
         return one.reshape((hidden,)) if is_same(samples, 1) and not is_same(self.samples, 1) else one
 
     def lengths(self, given: ForeignTensor | None) -> Tensor | None:
-        """How many steps every sample has; None if all have all."""
+        """The numbers of steps of the samples; None if all samples have all steps."""
         steps = self.value.shape[1]
         if given is None or (given.constant and all(n == steps for n in given.held.ravel())):
             return None

@@ -1,4 +1,4 @@
-"""Operators whose results have sizes that depend on numbers: positions are found in NumPy, elements are looked up as usual."""
+"""Operators whose results have sizes that depend on numbers: NumPy finds the positions, and lookups take the elements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def non_zero(call: Call, x: ForeignTensor) -> Any:
 
 
 def _holding(call: Call, condition: Array) -> Any:
-    """Where it holds."""
+    """The positions where a condition holds."""
     return np.nonzero(condition.reshape(-1))[0]
 
 

@@ -1,4 +1,4 @@
-"""Operators that onnxruntime puts in place of several: they are in the domain ``com.microsoft``."""
+"""Fused operators of onnxruntime, in the domain ``com.microsoft``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DOMAIN = "com.microsoft."
 
 
 def fused(*names: str, **facts: Any) -> Callable[[Handler], Handler]:
-    """Marks what records an operator of onnxruntime."""
+    """A decorator of functions that record an operator of onnxruntime."""
     return operator(FUSED, *(f"{_DOMAIN}{name}" for name in names), **facts)
 
 

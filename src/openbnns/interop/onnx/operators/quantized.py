@@ -73,7 +73,7 @@ def quantize_by_range(call: Call, x: ForeignTensor) -> Any:
 
 
 def _shifted(x: ForeignTensor, zero: ForeignTensor | None, axis: int) -> ForeignTensor:
-    """Without the zero point."""
+    """A value minus its zero point."""
     if zero is None:
         return x
     if x.constant and zero.constant:
@@ -196,7 +196,7 @@ def linear_product(
 
 
 def microsoft(*names: str, **facts: Any) -> Callable[[Handler], Handler]:
-    """Marks what records a quantized operator of onnxruntime."""
+    """A decorator of functions that record a quantized operator of onnxruntime."""
     return operator(QUANTIZED, *(f"com.microsoft.{name}" for name in names), **facts)
 
 

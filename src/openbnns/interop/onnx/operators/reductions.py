@@ -1,4 +1,4 @@
-"""Values along axes made one, and what is normalized along axes."""
+"""Reductions over axes, and softmax."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _in_numpy(function: Any) -> Handler:
 
 
 def _extreme(function: Any, end: int) -> Any:
-    """The largest or smallest number; of none, the first or last that there is."""
+    """The largest or smallest number; over no elements, the least or greatest number of the type."""
 
     def reduce(x: Any, **options: Any) -> Any:
         if x.size or x.dtype == object:

@@ -1,4 +1,4 @@
-"""Signals and images in other sizes."""
+"""Resized signals and images."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _native(call: Call, x: ForeignTensor, mode: str, axes: list[_Axis], shape: l
 
 
 def _positions(call: Call, axis: _Axis) -> Array:
-    """Where the new entries lie among the old ones."""
+    """The positions of the new entries among the old ones."""
     numbers: Array = np.arange(axis.new, dtype=np.float64)
     n, m, scale = int(axis.old), int(axis.new), axis.scale
     assert scale is not None  # of an axis that is settled
@@ -251,7 +251,7 @@ def _nearest(call: Call, axis: _Axis) -> Array:
 
 
 def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
-    """How much every new entry takes of every old one, (new, old); and which new ones lie outside."""
+    """The weight of every old entry in every new one, (new, old); and which new ones lie outside."""
     n, m = axis.old, axis.new
     limited((m, n))
     positions = _positions(call, axis)

@@ -1,4 +1,4 @@
-"""Samples of images between pixels, entries in another order, and random numbers."""
+"""Samples of images between pixels, reversed sequences, determinants, and random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes, parts and joints."""
+"""Reshape, transpose, slice, split, gather, scatter, concatenate and pad."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _windows(call: Call, image: Sequence[AnySize], kernel: Sequence[int], most: 
 
 
 def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> list[AnySize]:
-    """How many windows there are along each axis."""
+    """The numbers of windows along each axis."""
     sizes: list[AnySize] = []
     for n, extent, s, (front, behind) in zip(image, windows.extents, windows.stride, windows.edges, strict=True):
         room = n + front + behind - extent

@@ -1,4 +1,4 @@
-"""The one table of writers of operations."""
+"""The table of writers of operations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 Writer = Callable[[Any, Any], Any]
 
 WRITERS: dict[Any, Writer] = {}
-"""By the class of the operation; for one that is computed in NumPy by a body of its own, by that. A writer takes the file and the
-operation, and gives the name of the result, or several."""
+"""The writers by class of the operation, or by function for an operation that NumPy computes. A writer is a function of the
+file and the operation that returns the name of the result, or several."""
 
 
 class NoForm(ValueError):

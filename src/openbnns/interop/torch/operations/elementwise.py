@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, masks, types."""
+"""Elementwise functions: arithmetic, activations, masks, conversions of types."""
 
 from __future__ import annotations
 

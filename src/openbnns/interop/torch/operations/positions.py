@@ -1,4 +1,4 @@
-"""Elements by position: gathered, scattered, in order, and added up along an axis."""
+"""Functions of positions: gather, scatter, sort, and cumulative sums."""
 
 from __future__ import annotations
 
