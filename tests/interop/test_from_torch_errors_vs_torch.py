@@ -258,12 +258,10 @@ def test_things_that_are_no_tensors() -> None:
     with pytest.raises(Unsupported, match=r"forward gives no tensor, but Cache\. Wrap the module in one"):
         nn.from_torch(Giving(lambda s, x: {"cache": [Cache()]}), X)
     with pytest.raises(
-        Unsupported, match=r"an object of class Cache is an argument that cannot be taken over \(in same"
+        Unsupported, match=r"an object of class Cache is an argument that cannot be converted \(in same"
     ):
         nn.from_torch(Giving(lambda s, x: (x, s.same(Cache()))), X)
-    with pytest.raises(
-        Unsupported, match=r"nn\.Identity: its arguments cannot be taken over \(AttributeError: 'tuple'"
-    ):
+    with pytest.raises(Unsupported, match=r"nn\.Identity: its arguments cannot be converted \(AttributeError: 'tuple'"):
         nn.from_torch(Giving(lambda s, x: s.same((x, x))[0]), X)
 
 

@@ -1,4 +1,4 @@
-"""Networks of PyTorch taken over by ``nn.from_torch``: outputs, gradients, names and weights."""
+"""Networks converted by ``nn.from_torch``: outputs, gradients, names and weights."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_a_scale_is_told_from_what_drops_a_path() -> None:
 
 
 def test_what_looks_at_numbers_may_ask_whether_it_is_exported() -> None:
-    """As masks do in transformers: torch.compiler.is_exporting() holds while a module is taken over."""
+    """As masks do in transformers: torch.compiler.is_exporting() holds while a module is converted."""
 
     class Masked(torch.nn.Module):
         def __init__(self) -> None:

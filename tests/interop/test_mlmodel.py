@@ -184,7 +184,7 @@ def test_all_layers_that_are_not_taken_over_are_named(tmp_path: Path) -> None:
         layer("d", "c", 301),
     )
     (tmp_path / "m.mlmodel").write_bytes(data)
-    with pytest.raises(Unsupported, match="layers that cannot be taken over") as caught:
+    with pytest.raises(Unsupported, match="layers that cannot be converted") as caught:
         nn.from_mlmodel(tmp_path / "m.mlmodel")
     assert [(name, kind) for name, kind, _ in caught.value.layers] == [
         ("a", "gru"), ("b", "activation"), ("c", "type 961"), ("d", "flatten")

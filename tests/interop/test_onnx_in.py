@@ -1,4 +1,4 @@
-"""ONNX models taken over by ``nn.from_onnx``: batches, names, what is trained, constants that are computed, whole numbers."""
+"""ONNX models read by ``nn.from_onnx``: batches, names, what is trained, constants that are computed, whole numbers."""
 
 from __future__ import annotations
 

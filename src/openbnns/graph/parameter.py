@@ -378,7 +378,7 @@ _UNLISTED = ("array", "bind_grad", "lost_by", "make", "of", "reseed", "sized", "
 """Attributes for modules of this package only, which listings for users leave out."""
 
 _KEPT = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "_shared", "used")
-"""Attributes that a copy of a parameter takes over; memory that was shared counts as shared in the copy, too."""
+"""Attributes that are copied with a parameter; memory that was shared counts as shared in the copy, too."""
 
 _step = 0
 """The number of the latest step by which an optimizer may have changed parameters, of any network. No two have the same.

@@ -52,7 +52,7 @@ def _elementwise(name: str, *given: TensorLike) -> Tensor:
 
 
 def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
-    """``slope * input + start``: an activation, which the layer in front may take over."""
+    """``slope * input + start``: an activation, which may be fused into the layer before it."""
     x = numbers(input, who)
     if start == 0:
         line = ActivationFunction.linear(alpha=float(slope))

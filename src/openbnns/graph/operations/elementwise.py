@@ -39,7 +39,7 @@ _PASSED_ON: dict[ArithmeticFunction, tuple[int, ...]] = {
 class Arithmetic(ShapedOperation, ActivatedOperation):
     """y = f(a), f(a, b) or f(a, b, c); the gradient of an operand that is repeated is summed over its copies.
 
-    Sums and differences take over an activation behind them: like their own gradient, its slope needs no operand.
+    Sums and differences are fused with an activation after them: like their own gradient, its slope needs no operand.
     """
 
     is_pure = True

@@ -36,7 +36,7 @@ class MadeLayer(NamedTuple):
 
 
 class NormalizedOperation(ActivatedOperation):
-    """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end.
+    """An operation with weights, fused with a normalization, an activation after it and a pooling at the end.
 
     With a normalization, what lies between the two is kept, and a result that is cheap is computed again where it is needed.
 

@@ -1,4 +1,4 @@
-"""Normalizations that stand alone: those that no layer before them takes over."""
+"""Normalizations that are not fused with a layer before them."""
 
 from __future__ import annotations
 

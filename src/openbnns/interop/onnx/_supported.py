@@ -15,7 +15,7 @@ _ORDER = (
 
 
 def supported() -> dict[str, tuple[str, ...]]:
-    """Names of the operators that :func:`openbnns.nn.from_onnx` takes over, by kind.
+    """Names of the operators that :func:`openbnns.nn.from_onnx` reads, by kind.
 
     >>> from openbnns import nn
     >>> "LSTM" in nn.onnx.supported()["sequences"], "Loop" in nn.onnx.supported()["control flow"]

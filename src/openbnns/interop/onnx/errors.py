@@ -34,5 +34,5 @@ def all_refused(who: str, path: Any, problems: Sequence[str], cure: str = "") ->
     """One error for everything that has no counterpart."""
     count = "1 node" if len(problems) == 1 else f"{len(problems)} nodes"
     told = "\n  ".join(problems)
-    message = f"{who}: {path}: {count} cannot be taken over:\n  {told}{chr(10) + cure if cure else ''}"
+    message = f"{who}: {path}: {count} cannot be converted:\n  {told}{chr(10) + cure if cure else ''}"
     return Unsupported(message, problems)

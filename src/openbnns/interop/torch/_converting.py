@@ -35,7 +35,7 @@ def from_torch(module: Any, example: Any) -> Network:
     ``example`` is what the module is called with: an array or tensor, a tuple of them, or a dictionary of them by name; the
     first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and its
     operations are recorded. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays
-    shared. Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be taken over; all else
+    shared. Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be converted; all else
     raises
     :class:`openbnns.interop.torch.Unsupported`, which names the operation and its place.
 

@@ -114,7 +114,7 @@ class Network(Part):
             except (Misfit, ValueError, TypeError) as error:
                 raise self._refused(step, str(error).rstrip(".")) from error
             except Exception as error:  # arguments that no function foresees must not end in the dark
-                raise self._refused(step, f"its arguments cannot be taken over ({problem(error)})") from error
+                raise self._refused(step, f"its arguments cannot be converted ({problem(error)})") from error
             return
         held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
 

@@ -535,7 +535,7 @@ class Recorder:
             self._paused -= 1
         if not agree:
             raise refusal(
-                f"{function.__name__}, a torch.autograd.Function, has a backward pass of its own, which cannot be taken over",
+                f"{function.__name__}, a torch.autograd.Function, has a backward pass of its own, which cannot be converted",
                 self.place(),
                 "Write it with operations of PyTorch, or as an nn.Function here.",
             )
@@ -583,7 +583,7 @@ class Recorder:
             return
         if name != "requires_grad" or not value:
             raise refusal(
-                f"x.{name} = ... changes a tensor in a way that cannot be taken over",
+                f"x.{name} = ... changes a tensor in a way that cannot be converted",
                 self.place(),
                 "Compute another tensor instead, or take that line out of forward.",
             )
@@ -659,7 +659,7 @@ class Recorder:
         if isinstance(given, np.generic):
             return given.item()
         raise refusal(
-            f"an object of class {type(given).__name__} is an argument that cannot be taken over", self.place()
+            f"an object of class {type(given).__name__} is an argument that cannot be converted", self.place()
         )
 
     def _ref(self, tensor: Any) -> Ref:

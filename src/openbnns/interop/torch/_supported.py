@@ -8,7 +8,7 @@ from .operations import GROUPS
 
 
 def supported() -> dict[str, tuple[str, ...]]:
-    """Names of what :func:`openbnns.nn.from_torch` takes over, by kind.
+    """Names of the modules and functions that :func:`openbnns.nn.from_torch` converts, by kind.
 
     ``nn.Linear`` is a module of ``torch.nn``, ``F.relu`` a function of ``torch.nn.functional``; other names stand for functions
     of ``torch`` and methods of tensors alike. Modules of any other class are looked into.

@@ -114,7 +114,7 @@ def _convolution(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     if transposed:
         if m.has(51) or m.has(100) or any(a != b for a, b in edges):
-            raise Refused("a deconvolution with other than equal padding is not taken over.")
+            raise Refused("a deconvolution with other than equal padding is not supported.")
         padding = tuple(a for a, _ in edges)
         step.module = ConvTranspose2d(channels, outputs, kernel, padding=padding, **options)
         return (outputs, *(s * (n - 1) + r - 2 * p for n, s, r, p in zip(size, stride, reach, padding, strict=True)))
@@ -130,13 +130,13 @@ def _pooling(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     channels, *size = _image(m, shapes[0])
     kind = m.integer(1)
     if kind not in (0, 1):
-        raise Refused("pooling by other than maxima and means is not taken over.")
+        raise Refused("pooling by other than maxima and means is not supported.")
     if m.integer(60):
         step.module = AdaptiveMaxPool2d(1) if kind == 0 else AdaptiveAvgPool2d(1)
         return (channels, 1, 1)
     kernel, stride = _pair(m, 10, 3), _pair(m, 20, 1)
     if m.has(32):
-        raise Refused("pooling that includes the last pixel is not taken over.")
+        raise Refused("pooling that includes the last pixel is not supported.")
     edges = _padding(m, 30, 31, size, kernel, stride, (1, 1))
     sizes = [(n + sum(e) - k) // s + 1 for n, e, k, s in zip(size, edges, kernel, stride, strict=True)]
     even = all(a == b and a <= k // 2 for (a, b), k in zip(edges, kernel, strict=True))
@@ -149,7 +149,7 @@ def _pooling(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     elif even:
         step.module = AvgPool2d(kernel, stride, padding, count_include_pad=not m.integer(50))
     elif m.integer(50):
-        raise Refused("means over windows that differ in size, at one side only, are not taken over.")
+        raise Refused("means over windows that differ in size, at one side only, are not supported.")
     else:
         _behind_padding(step, edges, AvgPool2d(kernel, stride))
     return (channels, *sizes)
@@ -179,7 +179,7 @@ def _activation(step: Step, m: Message, shapes: list[Shape]) -> Shape:
             raise m.damage(f"there are {slopes.size} slopes for {channels} channels")
         step.module, step.weights = PReLU(int(slopes.size)), {"weight": slopes}
     else:
-        raise Refused(f"the activation with number {number} is not taken over.")
+        raise Refused(f"the activation with number {number} is not supported.")
     return shapes[0]
 
 
@@ -208,7 +208,7 @@ def _batchnorm(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     }
     if m.integer(5) or m.integer(6):
         if not m.integer(6) or len(shapes[0]) != 3:
-            raise Refused("normalization by the statistics of a batch is not taken over.")
+            raise Refused("normalization by the statistics of a batch is not supported.")
         step.module = InstanceNorm2d(channels, eps=epsilon, affine=True)
         return shapes[0]
     step.weights |= {"running_mean": _weights(m, 17, (channels,)), "running_var": _weights(m, 18, (channels,))}
@@ -236,7 +236,7 @@ def _elementwise(function: Callable[[Tensor, Tensor], Tensor], number: Callable[
             step.function = lambda x: one(x, alpha)
             return shapes[0]
         if len(shapes) < 2 or any(shape != shapes[0] for shape in shapes):
-            raise Refused(f"its inputs are {', '.join(map(str, shapes))}; only equal ones are taken over.")
+            raise Refused(f"its inputs are {', '.join(map(str, shapes))}; only equal ones are supported.")
 
         def run(*values: Tensor) -> Tensor:
             y = values[0]
@@ -259,7 +259,7 @@ def _average(step: Step, m: Message, shapes: list[Shape]) -> Shape:
 
 def _concat(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     if m.integer(100) or any(shape[1:] != shapes[0][1:] for shape in shapes):
-        raise Refused("joining along other axes than that of channels is not taken over.")
+        raise Refused("joining along other axes than that of channels is not supported.")
     step.function = lambda *values: F.cat(list(values), 1)
     return (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
@@ -302,7 +302,7 @@ def _upsample(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     channels, *size = _image(m, shapes[0])
     times = _pair(m, 1, 1)
     if m.integer(5) or m.has(7):
-        raise Refused("enlarging by other than repeated pixels is not taken over.")
+        raise Refused("enlarging by other than repeated pixels is not supported.")
     step.module = Upsample(scale_factor=times, mode="nearest")
     return (channels, size[0] * times[0], size[1] * times[1])
 

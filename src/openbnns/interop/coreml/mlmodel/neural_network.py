@@ -1,7 +1,7 @@
 """Neural networks in ``.mlmodel`` files of Core ML as networks that can be trained.
 
 These files are protocol buffers; no other package is needed to read them. Files since 2021 may hold an ML program instead, and
-those have no layers with weights to take over.
+those have no layers with weights.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Unsupported(ValueError):
     def __init__(self, path: Any, layers: Sequence[tuple[str, str, str]]) -> None:
         self.layers = list(layers)
         listed = "".join(f"\n  {name} ({kind}): {reason}" for name, kind, reason in layers)
-        super().__init__(f"from_mlmodel: {path} has layers that cannot be taken over:{listed}")
+        super().__init__(f"from_mlmodel: {path} has layers that cannot be converted:{listed}")
 
 
 def from_mlmodel(path: Any) -> Module:
@@ -49,7 +49,7 @@ def from_mlmodel(path: Any) -> Module:
 
     It is a ``Sequential`` if each layer follows the one before, and can be trained, saved and exported like any other. If
     the file is a classifier, the network gives scores, without the softmax at the end, and its model card has the classes.
-    Layers that cannot be taken over are listed with their names and types, all at once.
+    Layers that cannot be converted are listed with their names and types, all at once.
 
     >>> from openbnns import nn
     >>> nn.from_mlmodel("missing.mlmodel")
@@ -145,7 +145,7 @@ class _Reading:
         for message in self.source.messages(2, "preprocessing"):
             name = message.text(1) or self.inputs[0][0]
             if message.has(11):
-                self.problems.append((name, "preprocessing", "mean images are not taken over."))
+                self.problems.append((name, "preprocessing", "mean images are not supported."))
                 continue
             scaler = message.message(10, "scaler")
             channels = self.shapes.get(name, (1,))[0]
@@ -173,7 +173,7 @@ class _Reading:
         try:
             convert = CONVERT.get(kind)
             if convert is None:
-                raise Refused("there is no such layer here, or none that is taken over.")
+                raise Refused("there is no such layer here, or it is not supported.")
             if not inputs or len(outputs) != 1 or any(name not in self.shapes for name in inputs):
                 raise Refused("its inputs come from layers that were refused, or from nowhere.")
             shapes = [self.shapes[name] for name in inputs]
