@@ -28,7 +28,7 @@ def draw(random: np.random.RandomState) -> dict[str, Any]:
 
 def search(options: argparse.Namespace, data: Any, say: Callable[[str], None]) -> dict[str, Any]:
     """The best of ``options.tune`` settings, the usual ones among them: sets options, and gives arguments of the network."""
-    from ..nn.data.dataset import split_rows
+    from ..nn.data.splitting import split_rows
 
     random = np.random.RandomState(options.seed)
     usual = {"width": 64, "depth": 2, "dropout": 0.2, "lr": options.lr, "weight_decay": options.weight_decay}

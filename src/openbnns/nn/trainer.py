@@ -25,8 +25,9 @@ from .arguments import choose
 from .batches import ArraySource, BatchStream, IterableSource, Source, check_weights
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
-from .data.dataset import Batches, split_rows
+from .data.dataset import Batches
 from .data.sources import Rows
+from .data.splitting import split_rows
 from .epoch_metrics import check_metrics, default_metrics, measure
 from .files.folder_lock import locked
 from .history import History

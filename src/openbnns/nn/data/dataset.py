@@ -18,8 +18,6 @@ from ..files.memory_limit import byte_count
 from ..files.untrusted import DataError
 from ..nested_arrays import called, keys_of, parts_of
 from .sources import Rows
-from .sources.array_files import read_idx
-from .splitting import split_rows
 from .targets import number_classes
 
 if TYPE_CHECKING:
@@ -402,7 +400,7 @@ def classification(data: Data) -> Data:
     >>> data.train_y, data.class_names
     (array([1, 0, 1]), ('ant', 'cat'))
     """
-    _require_one_shape(data.parts.items(), data.name)
+    require_one_shape(data.parts.items(), data.name)
     parts = {name: y for name, (_, y) in data.parts.items()}
     if data.class_names:
         numbers, names = list(parts.values()), data.class_names
@@ -422,7 +420,8 @@ def classification(data: Data) -> Data:
     return data
 
 
-def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: str) -> None:
+def require_one_shape(parts: Iterable[tuple[str, tuple[Any, Any]]], who: str) -> None:
+    """Raise an error unless samples and targets have the shapes of the first part, in which the network is trained."""
     (_, (first_x, first_y)), *others = parts
     for name, (x, y) in others:
         for what, one, other in (("samples", first_x, x), ("targets", first_y, y)):
@@ -430,17 +429,3 @@ def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: st
                 raise DataError(
                     f"{who}: {what} have shape {one.shape} to train on, but {other.shape} in the {name} part."
                 )
-
-
-__all__ = [
-    "Batches",
-    "Data",
-    "DataError",
-    "check",
-    "classification",
-    "load",
-    "notes",
-    "read_idx",
-    "split_rows",
-    "with_task",
-]

@@ -14,7 +14,7 @@ from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
 from . import image_folders, splitting, targets
-from .dataset import Data, check
+from .dataset import Data, check, require_one_shape
 from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
 from .preprocessing.arrays import PreparedRows
 from .preprocessing.images import ImageCache
@@ -250,7 +250,7 @@ def _from_arrays(parts: Parts, name: str, options: Options) -> Data:
             raise DataError(
                 f"{name}: x has {plural(len(x), 'sample')}, but y {plural(len(y), 'target')}. Give one target for each sample."
             )
-    _require_one_shape(parts, name)
+    _require_one_form(parts, name)
     prepared, split = _filled(parts, name, options)
     x, _ = prepared["train"]
     prepare = ArrayPreparation.fit(x, standardize=bool(options.standardize))
@@ -267,14 +267,10 @@ def _prepared(prepare: ArrayPreparation, samples: Any) -> Any:
     return PreparedRows(samples, prepare) if isinstance(samples, Rows) else prepare.apply(samples)
 
 
-def _require_one_shape(parts: Parts, who: str) -> None:
-    first_x, first_y = parts["train"]
-    for name, (x, y) in parts.items():
-        for what, one, other in (("samples", first_x, x), ("targets", first_y, y)):
-            if one.shape[1:] != other.shape[1:]:
-                raise DataError(
-                    f"{who}: {what} have shape {one.shape} to train on, but {other.shape} in the {name} part."
-                )
+def _require_one_form(parts: Parts, who: str) -> None:
+    require_one_shape(parts.items(), who)
+    first_x, _ = parts["train"]
+    for name, (x, _) in parts.items():
         if (x.dtype == np.uint8) != (first_x.dtype == np.uint8):
             raise DataError(
                 f"{who}: samples are {first_x.dtype} to train on, but {x.dtype} in the {name} part. Store all parts alike: "
