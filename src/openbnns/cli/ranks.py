@@ -74,7 +74,7 @@ class Ranks:
 
     def __init__(self, comm: Communicator | None, launch: Launch | None) -> None:
         self.comm, self._launch = comm, launch
-        self.first = comm is None or comm.rank == 0  # who alone prints and writes
+        self.first = comm is None or comm.rank == 0  # the only one that prints and writes
 
     def preparing(self) -> AbstractContextManager[None]:
         """Do something on every rank by itself: if it fails on one, it fails on all."""

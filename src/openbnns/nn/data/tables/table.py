@@ -55,7 +55,7 @@ class Table:
     overflowed: set[str] = field(default_factory=set)
     """Columns of words with too many different ones."""
     odd: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """Columns to predict in which something is not a number: how often, the first row, from 0 on, and what is there."""
+    """Columns to predict with cells that are not numbers: how many, the row of the first, from 0 on, and its text."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Columns that were not read, and why."""
     decimal: str = ""
@@ -154,7 +154,7 @@ def find_column(name: str | int, names: Sequence[str], source: str, what: str) -
 
 
 def require_columns(needed: Iterable[str], names: Sequence[str], source: str) -> None:
-    """Refuse a table without the columns that a model needs, and say what is there in their place."""
+    """Raise an error for a table without the columns that a model needs; the message names the columns that it has."""
     needed = list(needed)
     absent = [name for name in needed if name not in names]
     if absent:
