@@ -11,6 +11,7 @@ import pytest
 
 from mpi.jobs import differing, run, train
 from mpi.problems import PROBLEMS
+from openbnns import engines
 
 
 def test_any_number_of_ranks_gives_the_same_bits(tmp_path: Path) -> None:
@@ -35,6 +36,20 @@ def test_all_ways_to_exchange_sum_in_the_same_order(ranks: int) -> None:
         assert re.search(
             r"Communicator: ranks need 0 MB of shared memory, and \S+ has less.* leave shared_memory out", refused
         )
+
+
+def test_products_in_bfloat16_give_the_same_bits(tmp_path: Path) -> None:
+    """On ranks with one thread and with two, and other bits than in float32 where the CPU multiplies bfloat16."""
+    if not engines._core.multiplies_bfloat16():
+        return
+    told = {"fit": {"epochs": 1}}
+    rounded = {**told, "trainer": {"precision": "bfloat16"}}
+    one = train(1, tmp_path, rounded, OPENBNNS_NUM_THREADS="2")
+    assert all(np.isfinite(array).all() for array in one.values())
+    for ranks in (2, 3):
+        assert differing(one, train(ranks, tmp_path, rounded, OPENBNNS_NUM_THREADS="1")) == [], f"{ranks} ranks"
+    changed = {name.split("/")[0] for name in differing(one, train(1, tmp_path, told))}
+    assert {"mlp", "cnn", "transformer"} <= changed
 
 
 def test_a_run_may_go_on_with_another_number_of_ranks(tmp_path: Path) -> None:

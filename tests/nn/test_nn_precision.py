@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import openbnns as bn
+from bfloat16_formulas import Spatial, bfloat16, rounded
 from openbnns import engines, nn
 from openbnns.cli import main
 from openbnns.nn import functional as F
@@ -26,20 +26,9 @@ def _only_where_possible(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
         monkeypatch.setattr(f"{__name__}.rounded", lambda x: np.asarray(x, np.float64))
 
 
-def rounded(x: Array) -> Array:
-    """To bfloat16, ties to even, in float64."""
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32).astype(np.float64)
-
-
 def close(got: Array, expected: Array) -> bool:
     """Equal but for the rounding of float32 sums."""
     return bool(np.abs(got - expected).max() <= 2e-6 * np.abs(expected).max())
-
-
-def bfloat16(network: nn.Module) -> nn.Module:
-    network._compute_with("test", None, "bfloat16")
-    return network
 
 
 @pytest.mark.parametrize(("rows", "inputs", "outputs"), [(64, 33, 17), (9, 400, 31), (130, 1, 64)])
@@ -89,67 +78,6 @@ def test_pointwise_convolution() -> None:
     assert close(y, np.einsum("oc,nchw->nohw", rounded(w), rounded(x)) + b[:, None, None])
     dy = rng.standard_normal(y.shape, dtype=np.float32)
     assert close(net.backward(dy), np.einsum("oc,nohw->nchw", rounded(w), rounded(dy)))
-
-
-class Spatial(NamedTuple):
-    """A convolution: x has (batch, channels, height, width)."""
-
-    x: tuple[int, int, int, int]
-    outputs: int
-    kernel: tuple[int, int] = (3, 3)
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
-
-    def build(self) -> nn.Module:
-        net = nn.Conv2d(
-            self.outputs,
-            self.kernel,
-            stride=self.stride,
-            padding=self.padding,
-            dilation=self.dilation,
-            groups=self.groups,
-        )
-        return bfloat16(net).build(self.x[1:], seed=11).train()
-
-    def taps(self, padded: Array, height: int, width: int) -> Iterator[tuple[int, int, Array]]:
-        """For each tap the cells of the padded input that the outputs meet with it, a view."""
-        (sy, sx), (dy, dx) = self.stride, self.dilation
-        for r in range(self.kernel[0]):
-            for q in range(self.kernel[1]):
-                rows = slice(r * dy, r * dy + sy * (height - 1) + 1, sy)
-                columns = slice(q * dx, q * dx + sx * (width - 1) + 1, sx)
-                yield r, q, padded[:, :, rows, columns]
-
-    def padded(self, x: Array) -> Array:
-        (up, left) = self.padding
-        return np.pad(x, ((0, 0), (0, 0), (up, up), (left, left)))
-
-    def grouped(self, a: Array) -> Array:
-        """Channels as (groups, channels of one)."""
-        return a.reshape(a.shape[0], self.groups, -1, *a.shape[2:])
-
-    def forward(self, x: Array, w: Array, like: Array) -> Array:
-        y = np.zeros(like.shape)
-        for r, q, cells in self.taps(self.padded(x), *like.shape[2:]):
-            taps = w[:, :, r, q].reshape(self.groups, -1, w.shape[1])
-            y += np.einsum("goc,ngchw->ngohw", taps, self.grouped(cells)).reshape(y.shape)
-        return y
-
-    def input_gradient(self, dy: Array, w: Array) -> Array:
-        padded = self.padded(np.zeros(self.x))
-        for r, q, cells in self.taps(padded, *dy.shape[2:]):
-            taps = w[:, :, r, q].reshape(self.groups, -1, w.shape[1])
-            cells += np.einsum("goc,ngohw->ngchw", taps, self.grouped(dy)).reshape(cells.shape)
-        (up, left), (_, _, height, width) = self.padding, self.x
-        return padded[:, :, up : up + height, left : left + width]
-
-    def weights_gradient(self, x: Array, dy: Array, like: Array) -> Array:
-        dw = np.zeros(like.shape)
-        for r, q, cells in self.taps(self.padded(x), *dy.shape[2:]):
-            dw[:, :, r, q] = np.einsum("ngohw,ngchw->goc", self.grouped(dy), self.grouped(cells)).reshape(dw.shape[:2])
-        return dw
 
 
 # Convolutions that no transform suits (Winograd): strides, dilations, groups, other kernels, small images.

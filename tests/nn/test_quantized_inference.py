@@ -54,8 +54,9 @@ def sums_of(x: Array, w: Array, options: dict[str, Any]) -> Array:
     if fields["x_padding"] or fields["y_padding"]:
         left, right, up, down = fields["x_padding"], fields["x_padding"], fields["y_padding"], fields["y_padding"]
     x = np.pad(x, ((0, 0), (0, 0), (up, down), (left, right)))
-    (across, along), groups = options["stride"], options["group_count"]
-    rows, columns = (x.shape[2] - w.shape[2]) // along + 1, (x.shape[3] - w.shape[3]) // across + 1
+    (across, along), (wide, high), groups = options["stride"], options["dilation_stride"], options["group_count"]
+    rows = (x.shape[2] - high * (w.shape[2] - 1) - 1) // along + 1
+    columns = (x.shape[3] - wide * (w.shape[3] - 1) - 1) // across + 1
     y = np.zeros((len(x), len(w), rows, columns), np.int64)
     inputs, outputs = w.shape[1], len(w) // groups
     for g in range(groups):
@@ -64,8 +65,8 @@ def sums_of(x: Array, w: Array, options: dict[str, Any]) -> Array:
                 part = x[
                     :,
                     g * inputs : (g + 1) * inputs,
-                    i : i + along * (rows - 1) + 1 : along,
-                    j : j + across * (columns - 1) + 1 : across,
+                    i * high : i * high + along * (rows - 1) + 1 : along,
+                    j * wide : j * wide + across * (columns - 1) + 1 : across,
                 ]
                 taps = w[g * outputs : (g + 1) * outputs, :, i, j]
                 y[:, g * outputs : (g + 1) * outputs] += np.einsum("nchw,oc->nohw", part, taps)
@@ -229,6 +230,42 @@ def test_small_images_lie_side_by_side(batch: int) -> None:
     infer = compiled(net, x)
     expected = run(infer, x)
     for threads in (1, 3):
+        bn.set_num_threads(threads)
+        assert np.array_equal(infer(x), expected)
+    bn.set_num_threads(0)
+
+
+def random_layers(rng: np.random.Generator) -> tuple[nn.Module, tuple[int, ...]]:
+    """Convolutions of any geometry with a linear layer behind them, and the shape of a sample."""
+    channels, *size = (int(n) for n in rng.integers((1, 6, 6), (30, 24, 24)))
+    sample, layers = (channels, *size), []
+    for _ in range(int(rng.integers(1, 4))):
+        groups = int(rng.choice([n for n in (1, 2, channels) if channels % n == 0]))
+        kernel, stride, dilation = (rng.integers(1, top, 2) for top in (6, 4, 3))
+        reach = (kernel - 1) * dilation + 1
+        padding = rng.integers(0, reach)
+        left = [(n + 2 * p - r) // s + 1 for n, p, r, s in zip(size, padding, reach, stride, strict=True)]
+        if min(left) < 1:
+            continue
+        outputs = groups * int(rng.integers(1, 2 + 39 // groups))
+        options = {"stride": stride, "padding": padding, "dilation": dilation}
+        geometry = {name: tuple(map(int, pair)) for name, pair in options.items()}
+        bias = bool(rng.integers(2))
+        layers += [nn.Conv2d(channels, outputs, tuple(map(int, kernel)), groups=groups, bias=bias, **geometry)]
+        layers += [nn.ReLU()] * int(rng.integers(2))
+        size, channels = left, outputs
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(int(rng.integers(1, 40)))), sample
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_convolutions_are_those_of_numpy_to_the_last_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net, sample = random_layers(rng)
+    batch = int(rng.choice([1, 2, 3, 7, 9, 16, 33]))
+    infer = compiled(net.build(sample, seed=seed).eval(), numbers(20, *sample, seed=seed + 1), batch)
+    x = numbers(batch, *sample, seed=seed)
+    expected = run(infer, x)
+    for threads in (1, 2, 3):
         bn.set_num_threads(threads)
         assert np.array_equal(infer(x), expected)
     bn.set_num_threads(0)
