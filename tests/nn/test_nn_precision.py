@@ -251,3 +251,37 @@ def test_refused_on_other_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_core", None)
     with pytest.raises(ValueError, match="has no compiled core"):
         net.compile_step("mse", "sgd", 2, precision="bfloat16")
+
+
+NETS = [
+    lambda: nn.Sequential(nn.Conv2d(20, 3, stride=2, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(20)),
+    lambda: nn.Sequential(nn.Flatten(), *[layer for _ in range(5) for layer in (nn.Linear(60), nn.ReLU())]),
+    lambda: nn.Sequential(nn.Conv2d(24, 3, padding=2, dilation=2), nn.BatchNorm2d(), nn.Flatten(), nn.Linear(9)),
+]
+
+
+@pytest.mark.parametrize("make", NETS)
+def test_gradient_checks_allow_for_rounding(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x = make().build((17, 9, 9), seed=1), np.random.default_rng(16).standard_normal((9, 17, 9, 9))
+    assert bn.gradcheck(net, x, samples=2, verbose=False).notes == ()
+    before = [p.data.copy() for p in net.parameters()]
+    report = bn.gradcheck(bfloat16(net), x, samples=2, verbose=False)
+    assert report.passed and report.notes[0].startswith("products in bfloat16: the native error may be 0.")
+    assert all(map(np.array_equal, before, [p.data for p in net.parameters()]))
+    program = type(net.program(9, training=True))
+    backward = program.backward
+
+    def wrong(self: Any) -> None:
+        backward(self)
+        if self.trained[0].grad.dtype == np.float32:
+            self.trained[0].grad *= 0.4
+
+    monkeypatch.setattr(program, "backward", wrong)
+    report = bn.gradcheck(net, x, samples=2, verbose=False)
+    assert len(report.failed) == 1 and "native gradient differs" in str(report)
+
+
+def test_gradient_checks_of_the_reference_engine_know_no_rounding() -> None:
+    net = bfloat16(nn.Linear(20)).build((30,), seed=1)
+    report = bn.gradcheck(net, np.ones((9, 30)), engine="reference", verbose=False)
+    assert report.passed and report.notes == ()
