@@ -1,17 +1,22 @@
 """How much faster is training in bfloat16, and does it cost accuracy?
 
 Steps of forward, loss, backward and Adam, with products in bfloat16: against PyTorch's under ``autocast``, channels last for
-images, and against ours in float32, from the same weights. And the accuracy on the digits over several seeds in both.
+images, and against ours in float32, from the same weights. And over several seeds in both the accuracy on the digits, and the
+loss of three networks of ``examples/vs_pytorch`` on samples that were not trained on.
 
 python benchmarks/precision.py            all of them, on two threads
+python benchmarks/precision.py accuracy   those with this in their names
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +33,12 @@ NETWORKS = (
     "VGG-like 48 to 96 batch 48",
     "ResNet-18 32x32 batch 32",
 )
+EXAMPLES = {
+    "lenet": (300, {}),
+    "vit_tiny": (120, {"image": 16, "width": 96, "depth": 3}),
+    "unet": (80, {"image": 32, "width": 16}),
+}
+"""Networks of ``examples/vs_pytorch``: steps, and sizes other than those of the benchmarks there."""
 
 
 def figures() -> dict[str, Callable[[Settings], Figure]]:
@@ -38,6 +49,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         f"bfloat16/{name}": partial(_step, f"bfloat16/{name}", make) for name, make in makers
     }
     made["bfloat16/accuracy on the digits"] = _digits
+    for name in EXAMPLES:
+        made[f"bfloat16/accuracy of {name}"] = partial(_example, name)
     return made
 
 
@@ -163,14 +176,44 @@ def _digits(settings: Settings) -> Figure:
             )  # type: ignore[arg-type]
             trainer.fit(x, y, epochs=15)
             values.append(trainer.evaluate(test_x, test_y)["accuracy"])
-    means = {precision: statistics.mean(values) for precision, values in accuracies.items()}
-    spread = max(statistics.stdev(values) for values in accuracies.values())
+    return _lost("bfloat16/accuracy on the digits", accuracies)
+
+
+def _example(name: str, settings: Settings) -> Figure:
+    """The same of losses, with the sign turned."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from examples.vs_pytorch.pair import find_pairs
+
+    use_threads(settings.threads)
+    pair, (steps, other_sizes) = find_pairs()[name], EXAMPLES[name]
+    sizes = replace(pair.full, **other_sizes)
+    tested = pair.batch(replace(sizes, batch=256), np.random.RandomState(0), held_out=True)
+    losses: dict[str, list[float]] = {"float32": [], "bfloat16": []}
+    for seed in range(SEEDS):
+        for precision, values in losses.items():
+            nn.manual_seed(seed)
+            side = pair.ours(sizes)
+            nn.Trainer(side.net, quiet=True, precision=precision)  # type: ignore[arg-type]
+            random = np.random.RandomState(seed)
+            for _ in range(steps):
+                side.step(*pair.batch(sizes, random))
+            x, y = tested
+            values.append(-float(side.criterion(side.net.eval()(x), y)[0]))
+    return _lost(f"bfloat16/accuracy of {name}", losses)
+
+
+def _lost(name: str, values: dict[str, list[float]]) -> Figure:
+    """How much smaller values are in bfloat16, in standard deviations over seeds."""
+    means = {precision: statistics.mean(given) for precision, given in values.items()}
+    spread = max(statistics.stdev(given) for given in values.values())
     note = f"{SEEDS} seeds: float32 {means['float32']:.4f}, bfloat16 {means['bfloat16']:.4f}, spread {spread:.4f}"
     lost = (means["float32"] - means["bfloat16"]) / spread
-    return Figure("bfloat16/accuracy on the digits", lost, "standard deviations lost", 1.0, at_most=True, note=note)
+    return Figure(name, lost, "standard deviations lost", 1.0, at_most=True, note=note)
 
 
 if __name__ == "__main__":
+    chosen = sys.argv[1] if len(sys.argv) > 1 else ""
     for name, measure in figures().items():
-        figure = measure(Settings())
-        print(f"{name:45s} {figure.value:5.2f} {figure.unit}    {figure.note}")
+        if chosen in name:
+            figure = measure(Settings())
+            print(f"{name:45s} {figure.value:5.2f} {figure.unit}    {figure.note}", flush=True)
