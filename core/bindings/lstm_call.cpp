@@ -33,7 +33,9 @@ KeyTable<Known>& known() {
   static auto* plans = new KeyTable<Known>;
   return *plans;
 }
-std::atomic<int> latest_variant{0};  // that of everything known: a switch that changes it makes all be forgotten
+// Of what is known, for calls from C: a switch that changes it makes all be forgotten.
+std::atomic<int> latest_variant{0};
+constexpr int kRounds = 2;  // of variant() in filters/lstm.py: never for calls from C
 
 bool is_output(int index, bool backward) {
   const bool arrives = index >= kLstmY && index <= kLstmCn;
@@ -293,7 +295,7 @@ nb::object lstm_key(nb::handle params, nb::handle delta, int variant) {
 
 void register_lstm(nb::bytes key, std::shared_ptr<LstmPlan> plan, const std::vector<int64_t>& bytes) {
   if (known().size() >= kMostPlans) forget_lstm();
-  latest_variant = key.c_str()[0];
+  latest_variant = key.c_str()[0] & ~kRounds;
   known().add(std::string(key.c_str(), key.size()), {std::move(plan), bytes});
 }
 

@@ -204,6 +204,7 @@ def lstm(
     slope: Sequence[ActivationSpec],
     dropout: float,
     batch_sizes: Sequence[int],
+    bfloat16: bool,
     signature: int,
 ) -> LstmPlan: ...
 def norm(*, rank: int, size: Sequence[int], inside: Sequence[bool]) -> Plan: ...

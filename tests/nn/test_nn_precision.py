@@ -118,23 +118,46 @@ def test_convolution_under_an_activation_rounds_the_gradient_behind_it() -> None
     assert close(net.backward(dy), c.input_gradient(rounded(np.where(y > 0, dy, 0)), rounded(net[0].weight.data)))
 
 
-def test_attention_projects_in_bfloat16() -> None:
-    rng = np.random.default_rng(14)
-    x = rng.standard_normal((3, 11, 12), dtype=np.float32)
-    net = bfloat16(nn.MultiheadAttention(12, 3)).build((11, 12), seed=15).train()
-    y = net(x)
-    weights = {name: p.data.astype(np.float64) for name, p in net.named_parameters()}
-    joint = rounded(x) @ rounded(weights["in_proj_weight"]).T + weights["in_proj_bias"]
-    q, k, v = (part.reshape(3, 11, 3, 4).swapaxes(1, 2) for part in np.split(joint, 3, axis=-1))
-    scores = np.exp(q @ k.swapaxes(2, 3) / 2)
-    heads = (scores / scores.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(3, 11, 12)
-    # A head on the edge between two numbers of bfloat16 may fall to the other one.
-    expected = rounded(heads) @ rounded(weights["out_proj.weight"]).T + weights["out_proj.bias"]
+class _Attention(nn.Module):
+    """Attention of a value to another one, or to itself, with a mask or without one."""
+
+    def __init__(self, width: int, heads: int, mask: Array | None) -> None:
+        super().__init__()
+        self.attention, self.mask = nn.MultiheadAttention(width, heads), mask
+
+    def forward(self, q: Any, k: Any) -> Any:
+        return self.attention(q, k, k, attn_mask=self.mask)[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_attention_projects_in_bfloat16(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    heads, (samples, queries, keys) = int(rng.integers(2, 5)), (int(n) for n in rng.integers((3, 9, 3), 30))
+    width = heads * int(rng.integers(5, 12))
+    mask = np.triu(np.ones((queries, keys), bool), 1) if seed % 2 else None
+    x, other = (rng.standard_normal((samples, n, width), dtype=np.float32) for n in (queries, keys))
+    net = bfloat16(_Attention(width, heads, mask)).build((queries, width), (keys, width), seed=15).train()
+    y = net(x, other)
+    weights = {name: p.data for name, p in net.attention.named_parameters()}
+
+    def projected(x: Array, name: str, part: slice) -> Array:
+        w, b = weights[f"{name}weight"][part], weights[f"{name}bias"][part].astype(np.float64)
+        return rounded(x) @ rounded(w).T + b
+
+    q, k, v = (
+        projected(x, "in_proj_", slice(i * width, (i + 1) * width)).reshape(samples, -1, heads, width // heads)
+        for i, x in enumerate((x, other, other))
+    )
+    scores = np.einsum("nqhi,nkhi->nhqk", q, k) / np.sqrt(width // heads)
+    scores = np.exp(scores if mask is None else np.where(mask, -np.inf, scores))
+    attended = np.einsum("nhqk,nkhi->nqhi", scores / scores.sum(-1, keepdims=True), v).reshape(samples, queries, width)
+    # A number on the edge between two of bfloat16 may fall to the other one.
+    expected = projected(attended, "out_proj.", slice(None))
     assert (np.abs(y - expected) > 2e-6 * np.abs(expected).max()).mean() <= 0.02 * engines._core.multiplies_bfloat16()
     dy = rng.standard_normal(y.shape, dtype=np.float32)
     net.backward(dy)
-    gradient = np.einsum("nto,nti->oi", rounded(dy), rounded(heads))
-    assert np.abs(net.out_proj.weight.grad - gradient).max() < 1e-3 * np.abs(gradient).max()
+    gradient = np.einsum("nto,nti->oi", rounded(dy), rounded(attended))
+    assert np.abs(net.attention.out_proj.weight.grad - gradient).max() < 1e-3 * np.abs(gradient).max()
 
 
 def _network() -> nn.Module:
@@ -285,3 +308,48 @@ def test_gradient_checks_of_the_reference_engine_know_no_rounding() -> None:
     net = bfloat16(nn.Linear(20)).build((30,), seed=1)
     report = bn.gradcheck(net, np.ones((9, 30)), engine="reference", verbose=False)
     assert report.passed and report.notes == ()
+
+
+class _Recurrent(nn.Module):
+    def __init__(self, kind: str, hidden: int) -> None:
+        super().__init__()
+        self.layer = getattr(nn, kind)(hidden)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x)[0]
+
+
+@pytest.mark.parametrize(("samples", "inputs", "hidden"), [(40, 33, 20), (5, 70, 16), (64, 12, 9)])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers_round_products_over_all_steps(kind: str, samples: int, inputs: int, hidden: int) -> None:
+    """The outputs are those of float32 for rounded inputs and weights of inputs."""
+    rng = np.random.default_rng(15)
+    x = rng.standard_normal((samples, 7, inputs), dtype=np.float32)
+    exact, ours = (_Recurrent(kind, hidden).build((7, inputs), seed=16).train() for _ in range(2))
+    plain = exact(x).copy()
+    dy = rng.standard_normal(plain.shape, dtype=np.float32)
+    dx = exact.backward(dy).copy()
+    gradients = [p.grad.copy() for p in exact.parameters()]
+    exact.layer.weight_ih_l0.data[...] = rounded(exact.layer.weight_ih_l0.data)
+    expected = exact(rounded(x).astype(np.float32))
+    for threads in (1, 2):
+        bn.set_num_threads(threads)
+        y = bfloat16(ours)(x)
+        assert close(y, expected)
+        assert np.array_equal(y, plain) == (not engines._core.multiplies_bfloat16())
+        for mine, other in zip(
+            [ours.backward(dy), *(p.grad for p in ours.parameters())], [dx, *gradients], strict=True
+        ):
+            assert np.abs(mine - other).max() < 0.02 * np.abs(other).max()
+    bn.set_num_threads(0)
+
+
+def test_lstms_of_both_precisions_do_not_share_what_native_code_knows() -> None:
+    x = np.random.default_rng(17).standard_normal((30, 6, 24), dtype=np.float32)
+    nets = [_Recurrent("LSTM", 16).build((6, 24), seed=18).eval() for _ in range(2)]
+    bfloat16(nets[1])
+    first = [net(x).copy() for net in nets]
+    assert np.array_equal(*first) == (not engines._core.multiplies_bfloat16())
+    for _ in range(4):
+        for net, expected in zip(nets, first, strict=True):
+            assert np.array_equal(net(x), expected)

@@ -271,9 +271,10 @@ class Lstm : public LstmPlan {
                       float* joined) const {
     MatrixProduct p{rows(), s.wide, cell.in, cell.x, cell.in, joined, cell.in, cell.z, s.wide};
     p.transpose_b = true;
+    p.sums = s.sums;
     p.column_bias = cell.bias;
     if (kept && packs(p))
-      p.packed_b = kept->get(call.weights, kWeights, packed_b_floats(p.n, p.k), [&](float* to) {
+      p.packed_b = kept->get(call.weights, kWeights, packed_b_floats(p), [&](float* to) {
         join_weights(s, cell, joined);
         pack_matrix_b(p, to, call.threads);
       });
@@ -342,6 +343,7 @@ class Lstm : public LstmPlan {
         if (dx) {
           join_weights(s, cell, weights);
           MatrixProduct p{rows(), cell.in, s.wide, dz, s.wide, weights, cell.in, dx, cell.in};
+          p.sums = s.sums;
           p.accumulate = r > 0 || (layer == 0 && call.adds(kLstmX));
           matrix_product(p, call.threads);
         }
@@ -398,6 +400,7 @@ class Lstm : public LstmPlan {
                       int64_t x_row, int64_t columns, float* sums, bool accumulate) {
     MatrixProduct p{s.wide, columns, count, dz, s.wide, x, x_row, sums, columns};
     p.transpose_a = true;
+    p.sums = s.sums;
     p.accumulate = accumulate;
     matrix_product(p, call.threads);
   }

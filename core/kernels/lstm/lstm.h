@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "common/recurrent_steps.h"
+#include "gemm/gemm.h"
 #include "kernels/lstm/shape.h"
 #include "runtime/plan.h"
 
@@ -20,6 +21,7 @@ enum Gate { kInput, kForget, kCandidate, kOutput, kGates };
 struct Sizes : StepSizes {
   int64_t T, joined;  // joined: R * H, a row of outputs
   bool interleaved;   // columns of z: blocks of 16 units, the four gates of a block side by side; or gate by gate
+  SumKind sums;       // of products over all steps
   const int64_t* batch_sizes;
 
   explicit Sizes(const LstmShape& shape)
@@ -27,6 +29,7 @@ struct Sizes : StepSizes {
         T(shape.steps),
         joined(shape.directions * shape.hidden),
         interleaved(false),
+        sums(sums_of_rounded(shape.bfloat16)),
         batch_sizes(shape.batch_sizes.empty() ? nullptr : shape.batch_sizes.data()) {}
 
   // Column of a gate's unit in z.
@@ -35,10 +38,11 @@ struct Sizes : StepSizes {
   }
   int64_t active(int64_t t) const { return batch_sizes ? batch_sizes[t] : N; }
   // How many of the columns that a step multiplies are inputs, of `in`: all, padded, or none. A step reads all weights
-  // of them, which pays with several tiles of samples, and if they stay in the second cache.
+  // of them, which pays with several tiles of samples, and if they stay in the second cache; and a step does not round.
   int64_t input_depth(int64_t in) const {
     constexpr int64_t kInputFloats = int64_t{1} << 17;  // of weights (512 KB)
-    return interleaved && N >= 2 * kWideRows && wide * in <= kInputFloats ? round_up(in, kBlock) : 0;
+    const bool pays = N >= 2 * kWideRows && wide * in <= kInputFloats;
+    return interleaved && pays && sums == SumKind::kFloats ? round_up(in, kBlock) : 0;
   }
   int64_t depth(int64_t in) const { return input_depth(in) + padded; }
 };

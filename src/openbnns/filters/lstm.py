@@ -109,7 +109,7 @@ class LSTM(Filter):
 
     def __init__(self, p: BNNSLayerParametersLSTM, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        self.variant = variant()
+        self.variant = variant(self.rounds_products)
         self.sizes = _sizes(p, who)
         self.dropout = _dropout(p, who)
         self.activations = _activations(p, who)
@@ -133,7 +133,8 @@ class LSTM(Filter):
             steps=s.steps, batch=s.batch, inputs=s.inputs, hidden=s.hidden, layers=s.layers, directions=s.directions,
             first_layers=self.first_layers, default_activations=self.activations is None,
             activation=[native_activation(f) for f in given], slope=[native_slope(f) for f in given],
-            dropout=self.dropout, batch_sizes=self.batch_sizes or [], signature=self.signature,
+            dropout=self.dropout, batch_sizes=self.batch_sizes or [], bfloat16=self.rounds_products,
+            signature=self.signature,
         )  # fmt: skip
 
     def _signature(self) -> int:
@@ -296,7 +297,7 @@ class LSTM(Filter):
                     return
                 nbytes.append(4 * math.prod(self.shapes[index]))
         key = core.lstm_key(p, delta, self.variant)
-        if key is not None and self.plan is not None and self.variant == variant():
+        if key is not None and self.plan is not None and self.variant == variant(self.rounds_products):
             core.register_lstm(key, self.plan, nbytes)
 
     # The cache.
@@ -457,12 +458,14 @@ class LSTM(Filter):
         return gradients
 
 
-def variant() -> int:
-    """The settings that affect the meaning of a struct without being in it: the switch for kinks."""
-    return int(compat.switches.kink_derivative_from_right)
+def variant(rounds: bool = False) -> int:
+    """The settings that affect the meaning of a struct without being in it: the switch for kinks, rounding to bfloat16."""
+    return int(compat.switches.kink_derivative_from_right) + 2 * rounds
 
 
-def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cache: Any, capacity: Any) -> bool:
+def run_fast(
+    p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cache: Any, capacity: Any, rounds: bool = False
+) -> bool:
     """Run a call whose description has been seen before; ``False`` if it has to be checked first."""
     if engines._core is None or not isinstance(p, BNNSLayerParametersLSTM) or capacity is None:
         return False
@@ -473,7 +476,7 @@ def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cac
         threads = min(int(filter_params.n_threads), 256)
     if delta is None and cache is not None and p.dropout:
         draw = next_draw()
-    done: int = engines._core.fast_lstm(p, delta, cache, capacity, variant(), _SEED, draw, threads)
+    done: int = engines._core.fast_lstm(p, delta, cache, capacity, variant(rounds), _SEED, draw, threads)
     return done == 0
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import engines
 from .._spelling import spelled
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
@@ -139,6 +140,7 @@ class LSTMLayer(Layer):
         self._filter_parameters = filter_parameters
         self._activations = activations
         self._dropout = dropout
+        self._arithmetic = engines.arithmetic()  # of all filters that calls make
         self.held_weights: dict[str, NDArray[np.float32]] = {}  # what calls use: copies, or the arrays given
         self._kept: dict[tuple[Any, ...], list[_Description]] = {}
         given = {
@@ -265,7 +267,7 @@ class LSTMLayer(Layer):
 
         One of an earlier call is used again if there is one: to make it takes longer than a short sequence.
         """
-        key = (steps, batch, dropout, flags, variant())
+        key = (steps, batch, dropout, flags, variant(self._filter.rounds_products))
         kept = self._kept.get(key) if batch_sizes is None else None
         try:
             return kept.pop() if kept else self._make(key, batch_sizes, who)
@@ -275,11 +277,10 @@ class LSTMLayer(Layer):
     def _make(self, key: tuple[Any, ...], batch_sizes: Any, who: str) -> _Description:
         steps, batch, dropout, flags, _ = key
         p = self._params(steps, batch, dropout=dropout, batch_sizes=batch_sizes, flags=flags or 0)
-        filter = (
-            LSTM(p, self._filter_parameters, Caller(who, self._creation_caller.names, null="None"))
-            if flags is None
-            else self._filter
-        )
+        filter = self._filter
+        if flags is None:
+            with engines.using_arithmetic(self._arithmetic):
+                filter = LSTM(p, self._filter_parameters, Caller(who, self._creation_caller.names, null="None"))
         return _Description(key if batch_sizes is None else None, p, filter)
 
     def _give_back(self, description: _Description) -> None:
@@ -360,7 +361,8 @@ class LSTMLayer(Layer):
             cache = np.empty(filter.cache_bytes, np.uint8) if cache is None else as_array(cache, f"{who}: cache")
             capacity = cache.nbytes
             stream = Stream(_LAYER_SEED, next_draw()) if seed is None else Stream(int(seed))
-        if dropout or not run_fast(p, None, self._filter_parameters, cache, capacity):
+        rounds = filter.rounds_products
+        if dropout or not run_fast(p, None, self._filter_parameters, cache, capacity, rounds):
             filter.forward(caller, p, cache, capacity, stream)
             if not dropout:
                 filter.register(p, None, who)
@@ -466,7 +468,7 @@ class LSTMLayer(Layer):
         gradients.fill(coming | leaving)
         gradients.fill_gates(weights)
         p, delta, filter = description.params, gradients.params, description.filter
-        if not run_fast(p, delta, self._filter_parameters, data, capacity):
+        if not run_fast(p, delta, self._filter_parameters, data, capacity, filter.rounds_products):
             filter.backward(caller, p, delta, data, capacity, None)
             filter.register(p, delta, who)
         self._give_back(description)
