@@ -25,8 +25,7 @@ const Kernels* choose(const char* highest) {
 const char* refusal_of_amx() {
 #if defined(OPENBNNS_WITH_avx512)
   if (!has_amx()) return "this CPU has no AMX for bfloat16 and int8 (amx_tile, amx_bf16, amx_int8)";
-  if (!request_amx()) return "the system does not permit it (arch_prctl; Linux grants it from version 5.16 on)";
-  return nullptr;
+  return request_amx();
 #else
   return "this build has no kernels for AVX-512, which belong to it";
 #endif

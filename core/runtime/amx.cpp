@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #if defined(__linux__) && defined(__x86_64__)
+#include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -16,14 +17,21 @@ constexpr int kSupportedRegisters = 0x1021, kRequestRegisters = 0x1023, kTileDat
 
 }  // namespace
 
-bool request_amx() { return syscall(SYS_arch_prctl, kRequestRegisters, kTileData) == 0; }
+const char* request_amx() {
+  if (syscall(SYS_arch_prctl, kRequestRegisters, kTileData) == 0) return nullptr;
+  if (errno == ENOSPC)  // tiles in use are saved there when a signal arrives
+    return "a thread of this process has a stack for signals (sigaltstack) without room for tiles; import openbnns "
+           "before that stack is made";
+  if (errno == EOPNOTSUPP) return "the system does not permit it (arch_prctl: it has been disabled)";
+  return "the system does not permit it (arch_prctl; Linux grants it from version 5.16 on)";
+}
 
 bool system_has_amx() {
   uint64_t supported = 0;
   return syscall(SYS_arch_prctl, kSupportedRegisters, &supported) == 0 && (supported >> kTileData & 1) != 0;
 }
 #else
-bool request_amx() { return false; }
+const char* request_amx() { return "the system does not permit it"; }
 bool system_has_amx() { return false; }
 #endif
 

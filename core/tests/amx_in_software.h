@@ -208,7 +208,7 @@ inline void on_invalid_instruction(int, siginfo_t*, void* context) {
 // Products run on tiles while it lives.
 class InUse {
  public:
-  InUse() : by_the_cpu_(openbnns::has_amx() && openbnns::request_amx()) {
+  InUse() : by_the_cpu_(openbnns::has_amx() && !openbnns::request_amx()) {
     if (!by_the_cpu_) {
       struct sigaction action = {};
       action.sa_sigaction = on_invalid_instruction;

@@ -85,6 +85,7 @@ def config() -> dict[str, str]:
         "engine": engines.current(),
         "instruction set": core.instruction_set() if core is not None else "none (no compiled core)",
         "instructions": _instructions(),
+        "AMX": _amx(),
         "caches": _caches(),
         "accuracy": engines.accuracy(),
         "threads": str(get_num_threads()),
@@ -103,16 +104,23 @@ def config() -> dict[str, str]:
 
 
 def _instructions() -> str:
-    """The instructions for products that the CPU has, and why AMX is not in use."""
+    """The instructions for products that the CPU has."""
     core = engines._core
     if core is None:
         return "unknown (no compiled core)"
-    available = core.cpu_instructions()
-    text = ", ".join(available) or "those of every CPU of its kind"
-    if "AMX" in available and core.instruction_set() != "amx":
-        off = "off; OPENBNNS_ISA=amx uses it" if core.system_has_amx() else "the system does not permit it"
-        text += f" ({off})"
-    return text
+    return ", ".join(core.cpu_instructions()) or "those of every CPU of its kind"
+
+
+def _amx() -> str:
+    """The state of the matrix unit: whether the CPU has it, the system permits it, and this process uses it."""
+    core = engines._core
+    if core is None:
+        return "unknown (no compiled core)"
+    if "AMX" not in core.cpu_instructions():
+        return "not in this CPU"
+    if core.instruction_set() == "amx":
+        return "in use"
+    return "off; OPENBNNS_ISA=amx uses it" if core.system_has_amx() else "the system does not permit it"
 
 
 def _caches() -> str:
@@ -123,7 +131,7 @@ def _caches() -> str:
 
 
 def show_config() -> None:
-    """Print versions, engine, instruction set, caches, accuracy, threads and environment variables in force.
+    """Print versions, engine, instruction sets, caches, accuracy, threads and environment variables in force.
 
     >>> import openbnns as bn
     >>> bn.show_config()  # doctest: +ELLIPSIS

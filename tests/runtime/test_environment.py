@@ -1,6 +1,7 @@
 """Environment variables, which are read once per process: what they do, and which values cause a warning."""
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_invalid_values_cause_a_warning(variable: str, value: str, message: str)
 
 
 def test_amx_is_used_or_refused() -> None:
-    has_amx = "AMX" in bn.runtime.config()["instructions"]
+    has_amx = "AMX" in bn.runtime.config()["instructions"].split(", ")
     done = run("c['instruction set']", OPENBNNS_ISA="amx")
     if has_amx and bn.engines._core.system_has_amx():
         assert done.stdout.startswith("amx")
@@ -75,9 +76,28 @@ def test_amx_is_used_or_refused() -> None:
 
 def test_instructions_and_caches_are_told() -> None:
     told = bn.runtime.config()
+    assert (told["AMX"] == "not in this CPU") == ("AMX" not in told["instructions"].split(", "))
     if told["machine"] == "x86_64":
         assert told["caches"].startswith("L1 ")
         assert ("AVX-512" in told["instructions"].split(", ")) >= (told["instruction set"] == "avx512")
+
+
+@pytest.mark.parametrize(
+    ("has", "chosen", "permitted", "told"),
+    [
+        (["AVX-512"], "avx512", False, "not in this CPU"),
+        (["AVX-512", "AMX"], "avx512", False, "the system does not permit it"),
+        (["AVX-512", "AMX"], "avx2", True, "off; OPENBNNS_ISA=amx uses it"),
+        (["AVX-512", "AMX"], "amx", True, "in use"),
+    ],
+)
+def test_the_state_of_amx(
+    has: list[str], chosen: str, permitted: bool, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = {"cpu_instructions": has, "instruction_set": chosen, "system_has_amx": permitted, "cache_bytes": []}
+    core = SimpleNamespace(**{name: lambda answer=answer: answer for name, answer in answers.items()})
+    monkeypatch.setattr(bn.engines, "_core", core)
+    assert bn.runtime._amx() == told
 
 
 @pytest.mark.parametrize("isa", ["avx2", "base"])
