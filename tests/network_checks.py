@@ -183,17 +183,17 @@ def check(plan: Plan, expected: Outcome) -> None:
     _check_native(plan, expected)
 
 
-def _listed(outputs: Any) -> list[Any]:
+def listed(outputs: Any) -> list[Any]:
     """One array, or a tuple of them, as a list."""
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def _structured(arrays: Sequence[Any]) -> Any:
+def structured(arrays: Sequence[Any]) -> Any:
     """The other way round."""
     return tuple(arrays) if len(arrays) > 1 else arrays[0]
 
 
-def _narrow(arrays: Sequence[Array]) -> list[Array]:
+def narrow(arrays: Sequence[Array]) -> list[Array]:
     """As users pass them: float32, or integers."""
     return [x.astype(np.float32) if x.dtype.kind == "f" else x for x in arrays]
 
@@ -221,15 +221,15 @@ def _check_float64(plan: Plan, expected: Outcome) -> None:
     with float64_memory(), untouched(net, np.float64):
         for training, wanted in ((False, expected.at_first), (True, expected.outputs)):
             where = f"float64, {'training' if training else 'inference'}"
-            for i, (y, z) in enumerate(zip(_listed(net.set_mode(training)(*arrays)), wanted, strict=True)):
+            for i, (y, z) in enumerate(zip(listed(net.set_mode(training)(*arrays)), wanted, strict=True)):
                 compare(f"{where}: output {i}", y, z, WIDE)
-        gradients = net.backward(_structured(plan.cotangents(expected.outputs)))
-        _check_gradients(where, plan, net, _listed(gradients), expected, WIDE)
+        gradients = net.backward(structured(plan.cotangents(expected.outputs)))
+        _check_gradients(where, plan, net, listed(gradients), expected, WIDE)
 
 
 def _check_native(plan: Plan, expected: Outcome) -> None:
     """Float32 on the engine in use, by every way that runs it."""
-    arrays = _narrow(plan.input_arrays())
+    arrays = narrow(plan.input_arrays())
     now, first, steps, last = (kink > SMALLEST_KINK for kink in expected.kinks)
     net = Network(plan)
     if first:
@@ -239,13 +239,13 @@ def _check_native(plan: Plan, expected: Outcome) -> None:
     if not now:
         return
     before = {name: array.copy() for name, array in net.state_dict().items()}
-    cotangents = _structured(plan.cotangents(expected.outputs))
+    cotangents = structured(plan.cotangents(expected.outputs))
     for turn in ("first run", "second run"):  # recorded, then replayed
         net.load_state_dict(before)
-        for i, (y, z) in enumerate(zip(_listed(net(*arrays)), expected.outputs, strict=True)):
+        for i, (y, z) in enumerate(zip(listed(net(*arrays)), expected.outputs, strict=True)):
             compare(f"{turn}: output {i}", y, z, NARROW)
         gradients = net.backward(cotangents)
-        _check_gradients(turn, plan, net, _listed(gradients), expected, NARROW)
+        _check_gradients(turn, plan, net, listed(gradients), expected, NARROW)
     if not any(plan.is_trained(*key) and p.used for key, p in net.by_key().items()):
         return
     _check_fewer_gradients(net, arrays, cotangents)
@@ -261,25 +261,25 @@ def _check_native(plan: Plan, expected: Outcome) -> None:
 
 
 def _check_inference(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:
-    actual = _listed(net(*arrays))
+    actual = listed(net(*arrays))
     for i, (y, z) in enumerate(zip(actual, wanted, strict=True)):
         compare(f"{where}: output {i}", y, z, NARROW)
     infer = net.compile_inference(plan.batch)
     for turn in ("first", "second"):
-        for i, (y, z) in enumerate(zip(_listed(infer(*arrays)), wanted, strict=True)):
+        for i, (y, z) in enumerate(zip(listed(infer(*arrays)), wanted, strict=True)):
             compare(f"{where}: output {i} of compile_inference, {turn} call", y, z, NARROW)
     _check_threads(where, plan, net, arrays, actual)
 
 
 def _check_threads(where: str, plan: Plan, net: Network, arrays: Sequence[Array], wanted: Sequence[Array]) -> None:
     """Two threads, each with samples of its own, get the results that one thread gets, bit by bit."""
-    others = _narrow(plan.input_arrays(1))
-    expected = [wanted, _listed(net(*others))]
+    others = narrow(plan.input_arrays(1))
+    expected = [wanted, listed(net(*others))]
     wrong: list[str] = []
 
     def call(number: int, samples: Sequence[Array]) -> None:
         for _ in range(5):
-            for i, (y, z) in enumerate(zip(_listed(net(*samples)), expected[number], strict=True)):
+            for i, (y, z) in enumerate(zip(listed(net(*samples)), expected[number], strict=True)):
                 if y.tobytes() != np.asarray(z).tobytes():
                     wrong.append(f"{where}: output {i} of thread {number} while another thread calls")
 
@@ -317,15 +317,15 @@ def _check_training(plan: Plan, net: Network, expected: Outcome) -> None:
         plan.batch,
     )
     for number in range(STEPS):
-        arrays = _narrow(plan.input_arrays(number))
-        targets = _narrow(plan.targets(expected.outputs))
-        outputs = _listed(net(*arrays))
+        arrays = narrow(plan.input_arrays(number))
+        targets = narrow(plan.targets(expected.outputs))
+        outputs = listed(net(*arrays))
         pairs = [loss(y, t) for loss, y, t in zip(losses, outputs, targets, strict=True)]
         value = sum(float(value) for value, _ in pairs)
-        net.backward(_structured([gradient for _, gradient in pairs]), input_gradient=False)
+        net.backward(structured([gradient for _, gradient in pairs]), input_gradient=False)
         optimizer.step()
         compare(f"loss of step {number}", value, expected.losses[number], 5 * NARROW)
-        at_once = compiled(_structured(arrays), _structured(targets))
+        at_once = compiled(structured(arrays), structured(targets))
         compare(f"loss of compiled step {number}", at_once, value, 1e-6)
     by_hand, at_once = net.state_dict(), copy.state_dict()
     for name, array in by_hand.items():

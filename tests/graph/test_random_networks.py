@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import openbnns as bn
 import random_networks
 import tape_layers
+from bfloat16_formulas import bfloat16
 from helpers import python
-from network_checks import failure_of, outcome_on_tape, report
+from network_checks import Network, failure_of, listed, narrow, outcome_on_tape, report, structured
+from openbnns import engines
 from openbnns.graph import program as _program
+from openbnns.graph import waiting
 from random_networks import FUNCTIONS, RUN, draw
 
 NETWORKS = 300
@@ -24,6 +30,33 @@ def test_networks(portion: int) -> None:
         plan = draw(seed)
         if failure_of(plan) is not None:
             pytest.fail(f"{report(plan)}\nReproduce: python tests/fuzz.py --family networks --seed 0 --case {seed}")
+
+
+@pytest.mark.parametrize("portion", range(10))
+def test_networks_in_bfloat16(portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits on any number of threads, with everything waiting in half the memory, and nearly the same outputs."""
+    if not engines._core.multiplies_bfloat16():
+        monkeypatch.setattr(engines, "check_precision", lambda name, who, *choices: name)
+    monkeypatch.setattr(waiting, "WORTH", math.inf)
+    monkeypatch.setattr(waiting, "_FEWEST_BYTES", 1)
+    for seed in range(portion, 150, 10):
+        plan = draw(seed)
+        expected = outcome_on_tape(plan)
+        net = bfloat16(Network(plan))
+        before = {name: array.copy() for name, array in net.state_dict().items()}
+        runs = []
+        for threads in (1, 2, 3, 1):
+            bn.set_num_threads(threads)
+            net.load_state_dict(before)
+            outputs = [y.copy() for y in listed(net(*narrow(plan.input_arrays())))]
+            net.zero_grad()
+            gradients = listed(net.backward(structured(plan.cotangents(expected.outputs))))
+            arrays = [*outputs, *gradients, *(p.grad for p in net.parameters() if p.used)]
+            runs.append([None if array is None else array.tobytes() for array in arrays])
+        bn.set_num_threads(0)
+        assert runs.count(runs[0]) == len(runs), f"seed {seed}"
+        for y, z in zip(outputs, expected.outputs if expected.kinks[0] > 0.01 else (), strict=False):
+            assert np.abs(y - z).max(initial=0) <= 0.03 * max(1, np.abs(z).max(initial=0)), f"seed {seed}"
 
 
 def test_everything_is_drawn() -> None:
