@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 import openbnns as bn
 from helpers import numbers
 from openbnns import datasets, engines, nn
+from openbnns.graph.attention_projections import projections_apart
 from openbnns.graph.operations import quantized
 from openbnns.graph.operations.quantized import Scaling
+from openbnns.graph.program import Program
+from openbnns.nn.recording import recorded_graph
 
 Array = NDArray[Any]
 
@@ -316,6 +319,67 @@ def test_other_operations_get_floats() -> None:
     assert kinds(infer) == ["Linear", "ToBytes", "QuantizedLinear", "Activation", "ToBytes", "QuantizedLinear"]
     assert infer.quantization.difference < 0.05
     np.testing.assert_allclose(infer(x), net(x), atol=0.1 * np.abs(net(x)).max())
+
+
+class Attending(nn.Module):
+    """Attention of a value to itself, with a mask, or to another one."""
+
+    def __init__(self, mask: Array | None = None, other: bool = False, **options: Any) -> None:
+        super().__init__()
+        self.attention, self.mask, self.other = nn.MultiheadAttention(24, 3, **options), mask, other
+
+    def forward(self, x: Any) -> Any:
+        y = x * 0.5 if self.other else x
+        return self.attention(x, y, y, attn_mask=self.mask)[0]
+
+
+TAKEN_APART = ["ToBytes", "QuantizedLinear", "AttentionHeads", "ToBytes", "QuantizedLinear"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"causal": True}, {"bias": False}, {"dropout": 0.3}, {"mask": np.triu(np.ones((7, 7), bool), 1)},
+        {"mask": numbers(7, 7, seed=4)},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("batch", [1, 9])
+def test_projections_of_attention(options: dict[str, Any], batch: int) -> None:
+    net, x = Attending(**options).build((7, 24), seed=1).eval(), numbers(batch, 7, 24, seed=2)
+    for parameter in net.parameters():
+        parameter.data += 0.1 * numbers(*parameter.shape, seed=3)
+    expected = net(x).copy()
+    graph = recorded_graph(net)
+    apart = graph.part(graph.inputs, projections_apart(graph.operations), graph.outputs)
+    program = Program(apart, graph.sizes_for(batch), training=False)
+    program.fill(0, x)
+    program.forward()
+    np.testing.assert_allclose(program.output, expected, atol=2e-6 * np.abs(expected).max())
+    infer = compiled(net, numbers(50, 7, 24, seed=2), batch)
+    assert kinds(infer) == TAKEN_APART
+    assert [layer.kind for layer in infer.quantization.layers] == ["MultiheadAttention"]
+    quantized_result = infer(x)
+    assert np.linalg.norm(quantized_result - expected) < 0.03 * np.linalg.norm(expected)
+    for threads in (1, 3):
+        bn.set_num_threads(threads)
+        assert np.array_equal(infer(x), quantized_result)
+    bn.set_num_threads(0)
+    assert np.array_equal(net(x), expected)
+    assert kinds(compiled(net, x)) == TAKEN_APART
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"other": True}, {"add_zero_attn": True}, {"add_bias_kv": True}, {"mask": numbers(3, 7, 7)}
+    ],
+)  # fmt: skip
+def test_other_attention_stays_in_float32(options: dict[str, Any]) -> None:
+    net = nn.Sequential(nn.Linear(24), Attending(**options)).build((7, 24), seed=1).eval()
+    x = numbers(1, 7, 24)
+    infer = compiled(net, x)
+    assert "Attention" in kinds(infer) and kinds(infer).count("QuantizedLinear") == 1
+    assert np.linalg.norm(infer(x) - net(x)) < 0.03 * np.linalg.norm(net(x))
 
 
 class Constant(nn.Module):

@@ -966,10 +966,10 @@ class Module:
         :class:`~openbnns.nn.inference.CompiledInference`. ``precision`` is that of its products (:class:`Trainer`), by default
         the network's.
 
-        With "int8", linear layers, convolutions and products with constant matrices multiply bytes, and ``calibration`` are the
-        samples that tell the ranges of their inputs: an array, or a tuple of one for each input. ``float32_layers`` are the ends
-        of the network that stay in float32, by default those that accuracy on these samples requires. See
-        ``infer.quantization`` and docs/quantization.md.
+        With "int8", linear layers, convolutions, projections of attention and products with constant matrices multiply bytes, and
+        ``calibration`` are the samples that tell the ranges of their inputs: an array, or a tuple of one for each input.
+        ``float32_layers`` are the ends of the network that stay in float32, by default those that accuracy on these samples
+        requires. See ``infer.quantization`` and docs/quantization.md.
 
         >>> import numpy as np
         >>> from openbnns import nn

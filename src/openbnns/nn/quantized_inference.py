@@ -14,6 +14,7 @@ import numpy as np
 from .. import engines
 from .._plural import plural
 from .._table import Table
+from ..graph.attention_projections import projections_apart
 from ..graph.graph import Graph
 from ..graph.operation import Operation
 from ..graph.program import Program
@@ -75,17 +76,19 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     """The graph of a frozen network on bytes, and the report."""
     samples = _Samples(network, batch_size, calibration)
     graph = recording_of(network, False).graph
-    quantizable = candidates(graph.operations)
+    parts = projections_apart(graph.operations)
+    quantizable = candidates(parts)
     if not quantizable:
         raise ValueError(
             f"{_WHO}: nothing of {type(network).__name__} can be computed from bytes: it has no linear layer, no "
-            "convolution of signals or images with weights of its own and no product with a constant matrix. Use "
-            "precision='float32'."
+            "convolution of signals or images with weights of its own, no attention of a value to itself and no product with a "
+            "constant matrix. Use precision='float32'."
         )
     exact = Program(graph, graph.sizes_for(batch_size), training=False)
-    ranges = Ranges(graph.operations)
+    ranges = Ranges(parts)
+    observed = Program(graph.part(graph.inputs, parts, graph.outputs), exact.sizes, training=False)
     try:
-        ranges.collect(lambda: samples.filled(exact))
+        ranges.collect(lambda: samples.filled(observed))
     except FloatingPointError as error:
         raise ValueError(
             f"{_WHO}: {error}, so that bytes cannot stand for it. Check the weights, or pass other samples."
@@ -96,7 +99,7 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
         chosen = _chosen(quantizable, kept)
         if not chosen and best is not None:
             continue
-        operations = quantized(graph.operations, graph.outputs, chosen, ranges)
+        operations = quantized(parts, graph.outputs, chosen, ranges)
         tried = graph.part(graph.inputs, operations, graph.outputs)
         program = Program(tried, graph.sizes_for(batch_size), training=False)
         outputs = samples.outputs(program)
@@ -119,7 +122,7 @@ def quantize(network: Module, batch_size: int, calibration: Any, float32_layers:
     ]
     seconds = _times(exact, program)
     agreement = _agreement(outputs, wanted)
-    return tried, Quantization(tuple(layers), samples.count, difference, agreement, *seconds)
+    return tried, Quantization(tuple(dict.fromkeys(layers)), samples.count, difference, agreement, *seconds)
 
 
 def check_options(precision: str, calibration: Any, float32_layers: str) -> None:
