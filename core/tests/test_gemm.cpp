@@ -272,8 +272,10 @@ void check_bfloat16_pairs(Counts& counts, Random& random, int64_t m, int64_t n, 
 }
 
 #if defined(__AVX512F__) && defined(__linux__)
-// The same on AMX, whose sums have another order: of each 16 steps, the even products and the odd ones.
+// The same on AMX, to the last bit: of each 16 steps of a block, the products at even places and those at odd ones are
+// sums of their own, which are added up, and then to the sum of the block.
 void check_amx(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  constexpr int64_t kBlockSteps = 192, kTogether = 16;
   const bool rounds = variant & 4, adds = variant & 8, row_bias = variant & 16;
   const Element stored{ElementType::kBFloat16};
   StoredOperands given(random, m, n, k, variant, rounds ? Element{} : stored, stored);
@@ -287,13 +289,31 @@ void check_amx(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, 
   };
   const Floats a = make(given.a_count(), rounds, given.a), b = make(given.b_count(), false, given.b),
                before = random.reals(m * n), bias = random.reals(std::max(m, n));
-  Doubles expected(m * n);
+  const int64_t steps = (k + 1) / 2, blocks = (steps + kBlockSteps - 1) / kBlockSteps;
+  const int64_t length = ((steps + blocks - 1) / blocks + kTogether - 1) / kTogether * kTogether;
+  Floats expected(m * n);
   for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++)
-      expected[i * n + j] =
-          (adds ? before[i * n + j] : bias[row_bias ? i : j]) +
-          given.sum<double>(i, j, [&](int64_t at) { return a[at]; }, [&](int64_t at) { return b[at]; });
-  Floats first;
+    for (int64_t j = 0; j < n; j++) {
+      const auto product = [&](float sum, int64_t q) {
+        if (q >= k) return sum;
+        const float x = a[given.ta ? q * given.lda + i : i * given.lda + q];
+        return std::fma(x, b[given.tb ? j * given.ldb + q : q * given.ldb + j], sum);
+      };
+      float total = adds ? before[i * n + j] : bias[row_bias ? i : j];
+      for (int64_t block = 0; block < steps; block += length) {
+        float sum = 0;
+        for (int64_t first = block; first < std::min(steps, block + length); first += kTogether) {
+          float even = 0, odd = 0;
+          for (int64_t q = 2 * first; q < 2 * std::min(steps, first + kTogether); q += 2) {
+            even = product(even, q);
+            odd = product(odd, q + 1);
+          }
+          sum += even + odd;
+        }
+        total = block == 0 && !adds ? sum + total : total + sum;
+      }
+      expected[i * n + j] = total;
+    }
   for (int threads = 1; threads <= 3; threads++) {
     Floats result = adds ? before : testing::poison(m * n);
     MatrixProduct p = given.product(result.data(), n);
@@ -302,11 +322,57 @@ void check_amx(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, 
     if (!adds) (row_bias ? p.row_bias : p.column_bias) = bias.data();
     if (!packs(p)) return;
     run_product(p, threads);
-    const std::string what = given.name("AMX", variant);
-    counts.close(what, result, expected);
-    if (threads == 1) first = result;
-    counts.same_bits(what + " threads", result, first);
+    counts.same_bits(given.name("AMX", variant) + " threads " + std::to_string(threads), result, expected);
   }
+}
+
+// Every number of rows, blocks of columns and last steps that a kernel can have, with operands of which it may read no
+// more: what lies behind B, and behind the rows of A, is no number.
+void check_amx_kernels(Counts& counts, Random& random) {
+  constexpr int64_t kStep = 2 * kUnitRows, kMostSteps = 3 * kUnitRows;
+  const auto pair = [&](float& low, float& high) {  // of small whole numbers, whose sums are exact
+    low = static_cast<float>(random.integer(-8, 8));
+    high = static_cast<float>(random.integer(-8, 8));
+    uint32_t bits[2];
+    std::memcpy(&bits[0], &low, sizeof low);
+    std::memcpy(&bits[1], &high, sizeof high);
+    const uint32_t both = bits[0] >> 16 | (bits[1] & 0xFFFF0000);
+    float stored;
+    std::memcpy(&stored, &both, sizeof stored);
+    return stored;
+  };
+  const MatrixUnitInUse unit(SumKind::kBFloat16Pairs);
+  for (int blocks = 1; blocks <= kWideBlocks; blocks++)
+    for (int rows = 1; rows <= kStep; rows++)
+      for (int steps = rows % 3 + 1; steps <= kMostSteps; steps += rows == kStep || rows == kUnitRows ? 1 : 7) {
+        const int64_t columns = blocks * kBlock, padded = (steps + kUnitRows - 1) / kUnitRows * kUnitRows;
+        Floats a = testing::poison(kStep * padded), b = testing::poison(kMostSteps * columns), c(rows * columns);
+        Doubles expected(rows * columns);
+        std::vector<float> low(steps * columns), high(steps * columns);
+        for (int64_t i = 0; i < steps * columns; i++) b[i] = pair(low[i], high[i]);
+        for (int64_t row = 0; row < rows; row++)
+          for (int64_t step = 0; step < padded; step++) {
+            float even = 0, odd = 0;
+            a[row * padded + step] = step < steps ? pair(even, odd) : 0.f;
+            for (int64_t j = 0; step < steps && j < columns; j++)
+              expected[row * columns + j] +=
+                  static_cast<double>(even) * low[step * columns + j] + odd * high[step * columns + j];
+          }
+        Tile t{};
+        t.a = t.next = a.data();
+        t.a_step = padded;
+        t.b = b.data();
+        t.b_step = columns;
+        t.entries = steps;
+        t.rows = rows;
+        t.c = c.data();
+        t.c_row = columns;
+        t.c_block = kBlock;
+        matrix_unit()->kernel(SumKind::kBFloat16Pairs, blocks, rows)(t);
+        counts.same_bits("AMX kernel rows " + std::to_string(rows) + " blocks " + std::to_string(blocks) + " steps " +
+                             std::to_string(steps),
+                         c, Floats(expected.begin(), expected.end()));
+      }
 }
 #endif
 
@@ -459,6 +525,7 @@ int run_gemm_tests() {
 #if defined(__AVX512F__) && defined(__linux__)
   if (has_bfloat16_sums() && has_quad_sums()) {
     const amx_in_software::InUse amx;
+    check_amx_kernels(counts, random);
     for (auto& s : sizes)
       for (int variant = 0; variant < 32; variant += s[0] * s[1] * s[2] > 1000000 ? 5 : 1) {  // software is slow
         check_amx(counts, random, s[0], s[1], s[2], variant);
