@@ -36,6 +36,11 @@ def mlp() -> Made:
     return nn.Sequential(*layers), (256, 784)
 
 
+def encoder() -> Made:
+    layers = [nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True) for _ in range(2)]
+    return nn.Sequential(*layers), (16, 64, 256)
+
+
 def images(make: Callable[[Any], tuple[Any, Any]]) -> Made:
     import torch
 
@@ -44,6 +49,7 @@ def images(make: Callable[[Any], tuple[Any, Any]]) -> Made:
 
 NETWORKS: dict[str, Callable[[], Made]] = {
     "MLP 784-1024-1024-10 batch 256": mlp,
+    "two encoder layers d256 h4 ff1024 T64 batch 16": encoder,
     "VGG-like 32x32 batch 32": partial(images, vgg),
     "ResNet-18 32x32 batch 32": partial(images, resnet),
 }
