@@ -353,3 +353,47 @@ def test_lstms_of_both_precisions_do_not_share_what_native_code_knows() -> None:
     for _ in range(4):
         for net, expected in zip(nets, first, strict=True):
             assert np.array_equal(net(x), expected)
+
+
+class _Optional(nn.Module):
+    """Takes arguments of any form: by name, in a dictionary, with None between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(24, 3, padding=1)
+
+    def forward(self, x: Any, other: Any = None, *, scale: float = 1.0) -> Any:
+        y = self.layer(x["image"] if isinstance(x, dict) else x)
+        return y * scale if other is None else y + other
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_calls_of_any_form_compute_as_the_network_does(training: bool) -> None:
+    x = np.random.default_rng(19).standard_normal((9, 20, 3, 3), dtype=np.float32)
+    net = _Optional().build((20, 3, 3), seed=20).train(training)
+    plain = net(x).copy()
+    assert np.array_equal(net({"image": x}), plain)
+    expected = bfloat16(net)(x).copy()
+    assert np.array_equal(expected, plain) == (not engines._core.multiplies_bfloat16())
+    for y in (net({"image": x}), net(x, None, scale=1.0), net(x=x)):
+        assert np.array_equal(y, expected)
+    net._compute_with("test", None, "float32")
+    assert np.array_equal(net({"image": x}), plain)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_called_on_arrays_compute_as_in_a_network(kind: str) -> None:
+    x = np.random.default_rng(21).standard_normal((20, 6, 30), dtype=np.float32)
+    alone, inside = getattr(nn, kind)(12).build((6, 30), seed=22).eval(), _Recurrent(kind, 12)
+    inside.build((6, 30), seed=22).eval()
+    assert np.array_equal(alone(x)[0], inside(x))
+    assert np.array_equal(bfloat16(alone)(x)[0], bfloat16(inside)(x))
+
+
+def test_weights_of_attention_follow_its_precision() -> None:
+    x = np.random.default_rng(23).standard_normal((3, 12, 24), dtype=np.float32)
+    net = nn.MultiheadAttention(24, 3).build((12, 24), seed=24).eval()
+    plain = net(x)[1].copy()
+    rounded_weights = bfloat16(net)(x)[1]
+    assert np.array_equal(rounded_weights, plain) == (not engines._core.multiplies_bfloat16())
+    np.testing.assert_allclose(rounded_weights, plain, atol=0.02)

@@ -62,6 +62,7 @@ def bind_arguments(
         -_KEPT:
     ]  # other threads may look through them
     call.training = module.training
+    call._compute_like(module)
     return arrays, call
 
 

@@ -647,6 +647,12 @@ class Module:
             self._precision = engines.check_precision(precision, who)
         self.__dict__["_recordings_by_shapes"] = {}  # they are those of the former choice
 
+    def _compute_like(self, other: Module) -> None:
+        """Take the accuracy and the precision of another module."""
+        if (self._accuracy, self._precision) != (other._accuracy, other._precision):
+            self._accuracy, self._precision = other._accuracy, other._precision
+            self.__dict__["_recordings_by_shapes"] = {}
+
     def _arithmetic(self, surrounding: engines.Arithmetic) -> engines.Arithmetic:
         """The arithmetic of its filters: its own settings, or else those of ``surrounding``, the block or process around
         the call."""

@@ -164,6 +164,7 @@ class MultiheadAttention(Module):
         """The weights of a call on arrays."""
         observer = self.__dict__["_observer"] or _Observer(self)
         self.__dict__["_observer"] = observer  # the observer holds this module, not the other way around
+        observer._compute_like(self)
         weights: Array = observer._call_with((), given)[0]
         return weights
 
