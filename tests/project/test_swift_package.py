@@ -109,3 +109,56 @@ def test_the_root_says_what_it_needs(tmp_path: Path) -> None:
     assert "There is no Swift here. Install it (https://www.swift.org/install)" in done.stderr
     assert "run it as root, on a machine with debootstrap" in done.stderr
     assert not (tmp_path / "root").exists()
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path) -> Path:
+    """A search path without Swift, in which root's tools do no more than make folders and call what they are given."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "mkdir", "rm", "cp", "mv", "cat", "tail", "sleep", "dirname", "flock", "env"):
+        (tools / name).symlink_to(shutil.which(name) or "")
+    programs = {
+        "id": "echo 0",
+        "unshare": 'shift\nexec "$@"',
+        "mount": "exit 0",
+        "chroot": f'echo "$@" >>{tmp_path}/asked.txt\nshift\ncase $2 in -C) exec "$@" ;; esac',
+        "debootstrap": f"[ ! -e {tmp_path}/broken ] || {{ echo no network >&2; exit 1; }}\n"
+        f'echo debootstrap >>{tmp_path}/asked.txt\nsleep 0.5\nmkdir -p "$3/etc/dpkg/dpkg.cfg.d"',
+    }
+    for name, text in programs.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (tools / name).chmod(0o755)
+    return tools
+
+
+def run_in_root(stand_ins: Path) -> subprocess.Popen[str]:
+    script = ROOT / "tools" / "roots" / "swift.sh"
+    environment = {"PATH": str(stand_ins), "OPENBNNS_SWIFT_ROOT": str(stand_ins.parent / "root")}
+    return subprocess.Popen(
+        ["/bin/sh", str(script), "/tmp", "sh", "-c", "echo in the root"],
+        env=environment, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_two_runs_at_once_make_one_root(stand_ins: Path) -> None:
+    runs = [run_in_root(stand_ins) for _ in range(3)]
+    outputs = [one.communicate(timeout=60) for one in runs]
+    assert [one.returncode for one in runs] == [0, 0, 0], outputs
+    assert [out for out, _ in outputs] == ["in the root\n"] * 3
+    asked = (stand_ins.parent / "asked.txt").read_text(encoding="utf-8").splitlines()
+    assert asked.count("debootstrap") == 1
+    assert sorted(path.name for path in stand_ins.parent.glob("root*")) == ["root", "root.lock", "root.log"]
+
+
+def test_a_root_that_could_not_be_made_is_made_anew(stand_ins: Path) -> None:
+    """Not even a half-made one stands in the way."""
+    broken, partial = stand_ins.parent / "broken", stand_ins.parent / "root.partial" / "etc"
+    broken.touch()
+    partial.mkdir(parents=True)
+    failed = run_in_root(stand_ins)
+    assert "no network\nThe root could not be made" in failed.communicate(timeout=60)[1]
+    assert failed.returncode == 3
+    broken.unlink()
+    again = run_in_root(stand_ins)
+    assert again.communicate(timeout=60)[0] == "in the root\n"

@@ -13,16 +13,18 @@ shift
 if command -v swiftc >/dev/null; then exec "$@"; fi
 root=${OPENBNNS_SWIFT_ROOT:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/openbnns/swift-trixie}
 
-make_root() {
+make_root='
+  root=$1
+  rm -rf --one-file-system "$root.partial"
   debootstrap --variant=minbase trixie "$root.partial"
   cp /etc/resolv.conf "$root.partial/etc/resolv.conf"
   # Docs are not read here, and nothing has to survive a power failure.
-  printf '%s\n' 'path-exclude /usr/share/doc/*' force-unsafe-io >"$root.partial/etc/dpkg/dpkg.cfg.d/small-and-quick"
+  printf "%s\n" "path-exclude /usr/share/doc/*" force-unsafe-io >"$root.partial/etc/dpkg/dpkg.cfg.d/small-and-quick"
   chroot "$root.partial" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -qq -y --no-install-recommends swiftlang libc6-dev libstdc++-14-dev
   chroot "$root.partial" apt-get clean
   mv "$root.partial" "$root"
-}
+'
 
 if [ ! -e "$root" ]; then
   if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
@@ -32,16 +34,13 @@ if [ ! -e "$root" ]; then
   fi
   mkdir -p "$(dirname "$root")"
   exec 9>"$root.lock"
-  flock 9
+  flock -n 9 || { echo "Another run is making the root of Debian 13 in $root: waiting for it" >&2; flock 9; }
   if [ ! -e "$root" ]; then # nobody else has made it meanwhile
     echo "Making a root of Debian 13 with Swift in $root: about 2 minutes" >&2
-    rm -rf "$root.partial"
-    # A subshell of its own: in a condition, sh would go on after an error.
+    # A shell of its own: in a condition, sh would go on after an error. Its mounts are its own, too, so that a run which is
+    # killed leaves none behind, and the next one can remove what it has made. It holds the lock for as long as it lives.
     set +e
-    (
-      set -e
-      make_root
-    ) >"$root.log" 2>&1
+    unshare --mount sh -euc "$make_root" sh "$root" >"$root.log" 2>&1
     status=$?
     set -e
     if [ "$status" != 0 ]; then
