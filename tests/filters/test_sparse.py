@@ -87,6 +87,21 @@ def test_coordinates(engine: str, layout: int, columns_first: bool, index_type: 
     np.testing.assert_allclose(run(out, 7, 11, x, engine), x @ w.T, rtol=1e-5, atol=1e-5)
 
 
+def test_coordinates_with_the_sizes_of_the_documented_example(engine: str) -> None:
+    """A row-major matrix of size (number of pairs, 2), whose memory nevertheless holds one pair after the other."""
+    w = matrix(7, 5, 8)
+    rows, columns = np.nonzero(w)
+    pairs = np.stack([columns, rows], axis=1).astype(np.int32)
+    out = capi.BNNSNDArrayDescriptor()
+    status = capi.BNNSNDArrayFullyConnectedSparsifySparseCOO(
+        capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutRowMajorMatrix, size=(8, 5), data_type=FLOAT32),
+        described(pairs, capi.BNNSDataLayoutRowMajorMatrix, (len(pairs), 2)), vector(w[rows, columns]), out, None, 1, None, 0,
+    )  # fmt: skip
+    assert status == 0, openbnns.last_error()
+    x = np.random.RandomState(8).standard_normal((3, 8)).astype(np.float32)
+    np.testing.assert_allclose(run(out, 5, 8, x, engine), x @ w.T, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.covers("fc.sparse.csr", "fn.BNNSNDArrayFullyConnectedSparsifySparseCSR")
 @pytest.mark.parametrize(("layout", "columns_first"), SHAPES)
 def test_compressed_rows(engine: str, layout: int, columns_first: bool) -> None:
@@ -159,6 +174,13 @@ def places(*pairs: tuple[int, int], kind: Any = np.int32) -> capi.BNNSNDArrayDes
         ({"out": None}, "out is NULL"),
         ({"in_dense_shape": NO_MATRIX}, "Describe the dense matrix"),
         ({"in_indices": places((0, 0))}, "2 values need as many pairs"),
+        (
+            {
+                "in_values": vector(np.ones(3, np.float32)),
+                "in_indices": described(np.zeros((2, 3), np.int32), capi.BNNSDataLayout2DFirstMajor, (2, 3)),
+            },
+            "3 values need as many pairs",
+        ),
         ({"in_indices": places((0, 0), (0, 0), kind=np.float32)}, "indices are integers"),
         ({"in_indices": places((3, 0), (0, 0))}, "column 3 is outside"),
         ({"in_indices": places((0, -1), (0, 0))}, "row -1 is outside"),

@@ -43,7 +43,10 @@ def sparsify_coordinates(
     shape = _dense_shape(caller, in_dense_shape)
     values = _vector(caller, "in_values", in_values)
     pairs = _integers(caller, "in_indices", in_indices)
-    if pairs.size != 2 * values.size or pairs.shape[-1] != 2:
+    # Apple's example gives a row-major matrix the size (number of pairs, 2); its memory holds one pair after the other even so.
+    is_row_major = int(in_indices.layout) == BNNSDataLayout.BNNSDataLayoutRowMajorMatrix
+    has_pairs = pairs.shape[-1] == 2 or (is_row_major and pairs.shape == (2, values.size))
+    if pairs.size != 2 * values.size or not has_pairs:
         raise Problem(
             f"{caller('in_indices')} holds {pairs.size} numbers, but {values.size} values need as many pairs: describe "
             f"2DFirstMajor of size ({values.size}, 2)."
