@@ -184,7 +184,10 @@ def shape_source(types: dict[str, Facts]) -> list[str]:
         ]
         given = [f"size.{axis}" for axis in range(rank)]
         packed = "stride.0" if rank == 1 else f"({', '.join(f'stride.{axis}' for axis in range(rank))})"
-        outof += [f"    case {constant(one)}:", f"        self = .{one['name']}({', '.join(given)}, stride: {packed})"]
+        outof += [
+            f"    case {constant(one)}.rawValue:",
+            f"        self = .{one['name']}({', '.join(given)}, stride: {packed})",
+        ]
     eight = "(Int, Int, Int, Int, Int, Int, Int, Int)"
     four = "stride: (stride.0, stride.1, stride.2, stride.3)"
     body += [
@@ -196,12 +199,12 @@ def shape_source(types: dict[str, Facts]) -> list[str]:
         "/// The shape with this layout. One without a case, as those of rotated kernels, becomes the one of its rank that has",
         "/// the same order of memory.",
         f"init(layout: BNNSDataLayout, size: {eight}, stride: {eight}) {{",
-        "    switch layout {", *outof,
-        "    case BNNSDataLayoutFullyConnectedSparse:",
+        "    switch layout.rawValue {", *outof,
+        "    case BNNSDataLayoutFullyConnectedSparse.rawValue:",
         "        self = .matrixRowMajor(size.0, size.1, stride: (stride.0, stride.1))",
-        "    case BNNSDataLayoutMHA_DHK:",
+        "    case BNNSDataLayoutMHA_DHK.rawValue:",
         "        self = .tensor3DLastMajor(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))",
-        "    case let other where other.rawValue >> 16 == 4:",
+        "    case let other where other >> 16 == 4:",
         f"        self = .convolutionWeightsOIHW(size.0, size.1, size.2, size.3, {four})",
         "    default:",
         "        self = .vector(size.0, stride: stride.0)",

@@ -113,6 +113,29 @@ def test_what_cannot_throw_ends_with_the_reason(statement: str, reason: str, mod
     assert reason in done.stderr, done.stderr
 
 
+def test_programs_without_optimization_compare_types_of_c(module: Module, tmp_path: Path) -> None:
+    """Several types at once: functions that compare them are in the program and in the module, and only one of each is linked."""
+    source = tmp_path / "main.swift"
+    source.write_text(
+        "import Accelerate\n"
+        "func same<T: Equatable>(_ a: T, _ b: T) -> Bool { a == b }\n"
+        "var parameters = BNNSFilterParameters()\n"
+        "parameters.options.insert(.useClientPointer)\n"
+        "print(parameters.options.contains(.useClientPointer), parameters.flags)\n"
+        "switch BNNSDataType.float16 {\n"
+        "case .float: print(32)\n"
+        "case .float16: print(16)\n"
+        "default: print(0)\n"
+        "}\n"
+        "print(same(BNNSDataLayoutImageCHW, BNNS.Shape.imageCHW(1, 2, 3).layout), same(BNNSActivationFunction.tanh, .sigmoid))\n",
+        encoding="utf-8",
+    )
+    program = module.compile(source, name="unoptimized", options=("-Onone",))
+    assert run(program, cwd=tmp_path).stdout.splitlines() == ["true 1", "16", "true false"]
+    comparisons = re.findall(rb"\$sSo\d+(\w+?)VSQSCSQ2ee", (module.folder / "libAccelerate.a").read_bytes())
+    assert set(comparisons) == {b"BNNSFlags"}  # the reason is in Descriptors.swift
+
+
 # How users build programs.
 
 

@@ -112,7 +112,7 @@ extension BNNSNDArrayDescriptor {
 
     /// The elements in the order of memory, gaps included; nil without data, or if they are of another type.
     public func makeArray<T>(of scalarType: T.Type, batchSize: Int = 1) -> [T]? {
-        if let scalar = scalarType as? any BNNSScalar.Type, scalar.bnnsDataType != data_type { return nil }
+        if let scalar = scalarType as? any BNNSScalar.Type, scalar.bnnsDataType.rawValue != data_type.rawValue { return nil }
         guard let data, MemoryLayout<T>.stride == data_type.byteCount, batchSize > 0 else { return nil }
         let first = data.assumingMemoryBound(to: T.self)
         return Array(UnsafeBufferPointer(start: first, count: (batchSize - 1) * batchStride + elementSpan))
@@ -184,6 +184,9 @@ extension BNNSNDArrayDescriptor {
     }
 }
 
+// All other types of C are compared by their raw values in this module, so that it has no function that compares two values of
+// another type. The optimizer would make one function of both; in a program without optimization the linker takes one of them
+// from the program, where they are not the same, and the program would crash.
 extension BNNSFlags: @retroactive OptionSet {
     /// Weights stay where they are, so that layers see every change of them.
     public static var useClientPointer: BNNSFlags { BNNSFlagsUseClientPtr }

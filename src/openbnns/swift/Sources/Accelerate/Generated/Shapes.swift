@@ -138,54 +138,54 @@ extension BNNS {
         /// The shape with this layout. One without a case, as those of rotated kernels, becomes the one of its rank that has
         /// the same order of memory.
         init(layout: BNNSDataLayout, size: (Int, Int, Int, Int, Int, Int, Int, Int), stride: (Int, Int, Int, Int, Int, Int, Int, Int)) {
-            switch layout {
-            case BNNSDataLayoutVector:
+            switch layout.rawValue {
+            case BNNSDataLayoutVector.rawValue:
                 self = .vector(size.0, stride: stride.0)
-            case BNNSDataLayoutColumnMajorMatrix:
+            case BNNSDataLayoutColumnMajorMatrix.rawValue:
                 self = .matrixColumnMajor(size.0, size.1, stride: (stride.0, stride.1))
-            case BNNSDataLayoutRowMajorMatrix:
+            case BNNSDataLayoutRowMajorMatrix.rawValue:
                 self = .matrixRowMajor(size.0, size.1, stride: (stride.0, stride.1))
-            case BNNSDataLayout2DFirstMajor:
+            case BNNSDataLayout2DFirstMajor.rawValue:
                 self = .matrixFirstMajor(size.0, size.1, stride: (stride.0, stride.1))
-            case BNNSDataLayout2DLastMajor:
+            case BNNSDataLayout2DLastMajor.rawValue:
                 self = .matrixLastMajor(size.0, size.1, stride: (stride.0, stride.1))
-            case BNNSDataLayoutImageCHW:
+            case BNNSDataLayoutImageCHW.rawValue:
                 self = .imageCHW(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case BNNSDataLayout3DFirstMajor:
+            case BNNSDataLayout3DFirstMajor.rawValue:
                 self = .tensor3DFirstMajor(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case BNNSDataLayout3DLastMajor:
+            case BNNSDataLayout3DLastMajor.rawValue:
                 self = .tensor3DLastMajor(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case BNNSDataLayoutSNE:
+            case BNNSDataLayoutSNE.rawValue:
                 self = .tensor3DSNE(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case BNNSDataLayoutNSE:
+            case BNNSDataLayoutNSE.rawValue:
                 self = .tensor3DNSE(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case BNNSDataLayoutConvolutionWeightsOIHW:
+            case BNNSDataLayoutConvolutionWeightsOIHW.rawValue:
                 self = .convolutionWeightsOIHW(size.0, size.1, size.2, size.3, stride: (stride.0, stride.1, stride.2, stride.3))
-            case BNNSDataLayout4DFirstMajor:
+            case BNNSDataLayout4DFirstMajor.rawValue:
                 self = .tensor4DFirstMajor(size.0, size.1, size.2, size.3, stride: (stride.0, stride.1, stride.2, stride.3))
-            case BNNSDataLayout4DLastMajor:
+            case BNNSDataLayout4DLastMajor.rawValue:
                 self = .tensor4DLastMajor(size.0, size.1, size.2, size.3, stride: (stride.0, stride.1, stride.2, stride.3))
-            case BNNSDataLayout5DFirstMajor:
+            case BNNSDataLayout5DFirstMajor.rawValue:
                 self = .tensor5DFirstMajor(size.0, size.1, size.2, size.3, size.4, stride: (stride.0, stride.1, stride.2, stride.3, stride.4))
-            case BNNSDataLayout5DLastMajor:
+            case BNNSDataLayout5DLastMajor.rawValue:
                 self = .tensor5DLastMajor(size.0, size.1, size.2, size.3, size.4, stride: (stride.0, stride.1, stride.2, stride.3, stride.4))
-            case BNNSDataLayout6DFirstMajor:
+            case BNNSDataLayout6DFirstMajor.rawValue:
                 self = .tensor6DFirstMajor(size.0, size.1, size.2, size.3, size.4, size.5, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5))
-            case BNNSDataLayout6DLastMajor:
+            case BNNSDataLayout6DLastMajor.rawValue:
                 self = .tensor6DLastMajor(size.0, size.1, size.2, size.3, size.4, size.5, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5))
-            case BNNSDataLayout7DFirstMajor:
+            case BNNSDataLayout7DFirstMajor.rawValue:
                 self = .tensor7DFirstMajor(size.0, size.1, size.2, size.3, size.4, size.5, size.6, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5, stride.6))
-            case BNNSDataLayout7DLastMajor:
+            case BNNSDataLayout7DLastMajor.rawValue:
                 self = .tensor7DLastMajor(size.0, size.1, size.2, size.3, size.4, size.5, size.6, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5, stride.6))
-            case BNNSDataLayout8DFirstMajor:
+            case BNNSDataLayout8DFirstMajor.rawValue:
                 self = .tensor8DFirstMajor(size.0, size.1, size.2, size.3, size.4, size.5, size.6, size.7, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5, stride.6, stride.7))
-            case BNNSDataLayout8DLastMajor:
+            case BNNSDataLayout8DLastMajor.rawValue:
                 self = .tensor8DLastMajor(size.0, size.1, size.2, size.3, size.4, size.5, size.6, size.7, stride: (stride.0, stride.1, stride.2, stride.3, stride.4, stride.5, stride.6, stride.7))
-            case BNNSDataLayoutFullyConnectedSparse:
+            case BNNSDataLayoutFullyConnectedSparse.rawValue:
                 self = .matrixRowMajor(size.0, size.1, stride: (stride.0, stride.1))
-            case BNNSDataLayoutMHA_DHK:
+            case BNNSDataLayoutMHA_DHK.rawValue:
                 self = .tensor3DLastMajor(size.0, size.1, size.2, stride: (stride.0, stride.1, stride.2))
-            case let other where other.rawValue >> 16 == 4:
+            case let other where other >> 16 == 4:
                 self = .convolutionWeightsOIHW(size.0, size.1, size.2, size.3, stride: (stride.0, stride.1, stride.2, stride.3))
             default:
                 self = .vector(size.0, stride: stride.0)
