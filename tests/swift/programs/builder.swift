@@ -9,6 +9,7 @@ typealias SliceRange = BNNSGraph.Builder.SliceRange
 struct Program {
     static func main() async throws {
         try products()
+        try exchangedTensors()
         try openSizes()
         try masks()
         try effect()
@@ -50,6 +51,27 @@ struct Program {
         arguments.forEach {
             $0.deallocate()
         }
+    }
+
+    /// Tensors for numbers and for places, each in the other's position: only the memory counts, as in Apple's post-processing.
+    static func exchangedTensors() throws {
+        let context = try BNNSGraph.makeContext {
+            builder in
+
+            let x = builder.argument(name: "x", dataType: Float.self, shape: [-1])
+            let best = x.topK(2, axis: 0, findLargest: true)
+            return [best.values, best.indices]
+        }
+        let names = context.argumentNames()
+        let places = context.allocateTensor(argument: names[0], fillKnownDynamicShapes: false)!
+        let values = context.allocateTensor(argument: names[1], fillKnownDynamicShapes: false)!
+        check(places.data_type == .float && values.data_type == .int32, "types of the first and the second output")
+        let x = BNNSTensor.allocate(initializingFrom: [1, 5, 3] as [Float], shape: [3], stride: [1])
+        var arguments = [values, places, x]
+        defer { arguments.forEach { $0.deallocate() } }
+        try context.executeFunction(arguments: &arguments)
+        check(values.makeArray(of: Float.self) == [5, 3], "values")
+        check(places.makeArray(of: Int32.self) == [1, 2], "places")
     }
 
     /// Sizes that are set after the tensors were made, and a closure in parentheses.

@@ -74,10 +74,11 @@ extension BNNSTensor {
     /// Free the memory that an `allocate` function allocated, also for copies of this tensor.
     public func deallocate() { data?.deallocate() }
 
-    /// The elements in the order of memory, gaps included. The tensor must have memory, and elements of this type.
+    /// The elements in the order of memory, gaps included. The tensor must have memory, and elements as large as those of this
+    /// type: Apple's example of post-processing reads numbers from a tensor that was allocated for indices.
     public func makeArray<T>(of scalarType: T.Type) -> [T] where T: BNNSScalar {
         guard let data else { fatalError("BNNSTensor.makeArray(of:): the tensor has no memory. Allocate it first.") }
-        guard T.bnnsDataType == data_type else {
+        guard T.bnnsDataType.byteCount == data_type.byteCount else {
             fatalError("BNNSTensor.makeArray(of:): the tensor has elements of type \(data_type), not \(T.bnnsDataType).")
         }
         let count = data_size_in_bytes / MemoryLayout<T>.stride
