@@ -8,7 +8,14 @@ enum Program {
     static func main() {
         check(Float.self)
         check(Double.self)
+        elementsAndThresholds(Float.self)
+        elementsAndThresholds(Double.self)
+        productsAndSums(Float.self)
+        productsAndSums(Double.self)
         namesOfC()
+        moreNamesOfC()
+        matrices()
+        mathematics()
         rampsAndLongSums()
         conversions(Float.self)
         conversions(Double.self)
@@ -92,6 +99,163 @@ enum Program {
         same(doubles, [0, 0, 3])
     }
 
+    static func elementsAndThresholds<T: BinaryFloatingPoint>(_ type: T.Type) {
+        let a: [T] = [3, -1, 4, 0.5], places: [UInt] = [4, 1, 1]
+        var (result, three) = ([T](repeating: 9, count: 4), [T](repeating: 9, count: 3))
+        same(vDSP.square(a), [9, 1, 16, 0.25])
+        same(vDSP.absolute(a), [3, 1, 4, 0.5])
+        same(vDSP.negative(a[..<3]), [-3, 1, -4])
+        vDSP.square(a, result: &result)
+        vDSP.square(result, result: &result)
+        same(result, [81, 1, 256, 0.0625])
+        vDSP.absolute(a, result: &result)
+        same(result, [3, 1, 4, 0.5])
+        vDSP.negative(a, result: &result)
+        same(result, [-3, 1, -4, -0.5])
+        same(vDSP.divide(2, [4, -1] as [T]), [0.5, -2])
+        vDSP.divide(2, a[..<3], result: &three)
+        same(three, [T(2) / 3, -2, 0.5])
+        vDSP.divide([6, 8, 1] as [T], [2, 4, -1] as [T], result: &three)
+        same(three, [3, 2, -1])
+        precondition(vDSP.distanceSquared(a, [1, 1, 1, 0] as [T]) == 17.25)
+        same(vDSP.gather(a, indices: places), [0.5, 3, 3])
+        same(vDSP.gather(a[1...], indices: places[1...]), [-1, -1])
+        vDSP.gather(a, indices: places, result: &three)
+        same(three, [0.5, 3, 3])
+        same(vDSP.threshold(a, to: 0.5, with: .clampToThreshold), [3, 0.5, 4, 0.5])
+        same(vDSP.threshold(a, to: 3, with: .zeroFill), [3, 0, 4, 0])
+        vDSP.threshold(a, to: 1, with: .signedConstant(7), result: &result)
+        same(result, [7, -7, 7, -7])
+    }
+
+    static func productsAndSums<T: BinaryFloatingPoint>(_ type: T.Type) {
+        let (a, b, c): ([T], [T], [T]) = ([1, 2, 3], [4, -5, 6], [10, 20, 30])
+        var result: [T] = [9, 9, 9]
+        same(vDSP.add(multiplication: (a: a, b: b), c), [14, 10, 48])
+        same(vDSP.add(multiplication: (a, 2), c), [12, 24, 36])
+        same(vDSP.add(multiplication: (a[1...], -1), 1), [-1, -2])
+        vDSP.add(multiplication: (a, b), c, result: &result)
+        same(result, [14, 10, 48])
+        vDSP.add(multiplication: (a: a, b: 0.5), c, result: &result)
+        same(result, [10.5, 21, 31.5])
+        vDSP.add(multiplication: (a, 3), -2, result: &result)
+        same(result, [1, 4, 7])
+    }
+
+    static func moreNamesOfC() {
+        let a: [Float] = [1, 9, -2, 9, 4, 9], b: [Float] = [2, 4, -1], c: [Float] = [10, 20, 30]
+        var (one, y, place) = (Float(0), [Float](repeating: 8, count: 6), vDSP_Length(7))
+        vDSP_minv(a, 2, &one, 3)
+        precondition(one == -2)
+        vDSP_minvi(a, 2, &one, &place, 3)
+        precondition(one == -2 && place == 2)
+        vDSP_svesq(a, 2, &one, 3)
+        precondition(one == 21)
+        vDSP_measqv(a, 2, &one, 3)
+        precondition(one == 7)
+        vDSP_vsq(a, 2, &y, 1, 3)
+        same(y, [1, 4, 16, 8, 8, 8])
+        vDSP_vabs(a, 2, &y, 2, 3)
+        same(y, [1, 4, 2, 8, 4, 8])
+        vDSP_vneg(a, 2, &y, 2, 3)
+        same(y, [-1, 4, 2, 8, -4, 8])
+        vDSP_vdiv(b, 1, a, 2, &y, 2, 3)
+        same(y, [0.5, 4, -0.5, 8, -4, 8])
+        vDSP_vma(a, 2, b, 1, c, 1, &y, 1, 3)
+        same(y, [12, 12, 26, 8, -4, 8])
+        one = 3
+        vDSP_vsma(a, 2, &one, c, 1, &y, 1, 3)
+        same(y, [13, 14, 42, 8, -4, 8])
+        vDSP_vsmsa(a, 2, &one, c, &y, 1, 3)
+        same(y, [13, 4, 22, 8, -4, 8])
+        var low: Float = -1
+        vDSP_vclip(a, 2, &low, &one, &y, 1, 3)
+        same(y, [1, -1, 3, 8, -4, 8])
+        vDSP_vthr(a, 2, &one, &y, 1, 3)
+        same(y, [3, 3, 4, 8, -4, 8])
+        vDSP_vthres(a, 2, &one, &y, 1, 3)
+        same(y, [0, 0, 4, 8, -4, 8])
+        vDSP_vgathr(a, [6, 0, 3, 0] as [vDSP_Length], 2, &y, 3, 2)
+        same(y, [9, 0, 4, -2, -4, 8])
+    }
+
+    static func matrices() {
+        let a: [Float] = [1, 2, 3, 4, 5, 6]  // 2 rows and 3 columns
+        var (product, transposed) = ([Float](repeating: 9, count: 4), [Float](repeating: 9, count: 6))
+        vDSP_mtrans(a, 1, &transposed, 1, 3, 2)
+        same(transposed, [1, 4, 2, 5, 3, 6])
+        vDSP_mmul(a, 1, transposed, 1, &product, 1, 2, 2, 3)
+        same(product, [14, 32, 32, 77])
+        var spread = [Float](repeating: 9, count: 4)
+        vDSP_mmul([1, 0, 2, 0] as [Float], 2, [3, 0, 4, 0] as [Float], 2, &spread, 2, 1, 1, 2)
+        same(spread, [11, 9, 9, 9])
+    }
+
+    static func mathematics() {
+        let (x, y): ([Float], [Double]) = ([0.25, 1, 4], [0.25, 1, 4])
+        var (single, double, count) = ([Float](repeating: 0, count: 3), [Double](repeating: 0, count: 3), Int32(3))
+        func close<T: BinaryFloatingPoint>(_ values: [T], _ wanted: [Double], line: UInt = #line) {
+            let errors = zip(values, wanted).map { abs(Double($0) - $1) - 2 * Double(T.ulpOfOne) * abs($1) }
+            precondition(values.count == wanted.count && errors.allSatisfy { $0 <= 0 }, "\(values) is not \(wanted)", line: line)
+        }
+
+        let exp = [1.2840254166877414, 2.718281828459045, 54.598150033144236]
+        close(vForce.exp(x), exp)
+        close(vForce.exp(y), exp)
+        vForce.exp(x, result: &single)
+        vForce.exp(y, result: &double)
+        close(single, exp)
+        close(double, exp)
+        vDSP.clear(&single)
+        vDSP.clear(&double)
+        vvexpf(&single, x, &count)
+        vvexp(&double, y, &count)
+        close(single, exp)
+        close(double, exp)
+
+        let log = [-1.3862943611198906, 0, 1.3862943611198906]
+        close(vForce.log(x), log)
+        close(vForce.log(y), log)
+        vForce.log(x, result: &single)
+        vForce.log(y, result: &double)
+        close(single, log)
+        close(double, log)
+        vDSP.clear(&single)
+        vDSP.clear(&double)
+        vvlogf(&single, x, &count)
+        vvlog(&double, y, &count)
+        close(single, log)
+        close(double, log)
+
+        let sqrt = [0.5, 1, 2]
+        close(vForce.sqrt(x), sqrt)
+        close(vForce.sqrt(y), sqrt)
+        vForce.sqrt(x, result: &single)
+        vForce.sqrt(y, result: &double)
+        close(single, sqrt)
+        close(double, sqrt)
+        vDSP.clear(&single)
+        vDSP.clear(&double)
+        vvsqrtf(&single, x, &count)
+        vvsqrt(&double, y, &count)
+        close(single, sqrt)
+        close(double, sqrt)
+
+        let tanh = [0.24491866240370913, 0.7615941559557649, 0.999329299739067]
+        close(vForce.tanh(x), tanh)
+        close(vForce.tanh(y), tanh)
+        vForce.tanh(x, result: &single)
+        vForce.tanh(y, result: &double)
+        close(single, tanh)
+        close(double, tanh)
+        vDSP.clear(&single)
+        vDSP.clear(&double)
+        vvtanhf(&single, x, &count)
+        vvtanh(&double, y, &count)
+        close(single, tanh)
+        close(double, tanh)
+    }
+
     static func conversions<T: vDSP_FloatingPointConvertable>(_ type: T.Type) {
         let x: [T] = [-1.5, -0.5, 0.5, 1.5, 2.75, 300, .infinity, .nan]
         let nearest = vDSP.floatingPointToInteger(x, integerType: Int8.self, rounding: .towardNearestInteger)
@@ -104,6 +268,8 @@ enum Program {
         vDSP.convertElements(of: whole, to: &numbers)
         same(numbers, [2, 3, 300])
         same(vDSP.clip(x[..<7], to: -1...2), [-1, -0.5, 0.5, 1.5, 2, 2, 2])
+        vDSP.clip(x[..<3], to: 0...1, result: &numbers)
+        same(numbers, [0, 0, 0.5])
         var pixels: [UInt8] = [9, 9, 9, 9], single: [Float] = [0.5, 254.75, -3, 1.5]
         vDSP_vfixu8(single, 1, &pixels, 1, 4)
         precondition(pixels == [0, 254, 0, 1], "\(pixels)")

@@ -60,6 +60,12 @@ extension vDSP {
         mapped(vector) { min(max($0, bounds.lowerBound), bounds.upperBound) }
     }
 
+    /// Elements limited to a range, written to a vector.
+    public static func clip<U, V>(_ vector: U, to bounds: ClosedRange<U.Element>, result: inout V)
+    where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: vDSP_FloatingPointConvertable, U.Element == V.Element {
+        map(vector, &result) { min(max($0, bounds.lowerBound), bounds.upperBound) }
+    }
+
     static func integer<T: BinaryFloatingPoint, U: FixedWidthInteger>(_ value: T, _ rounding: RoundingMode) -> U {
         let whole = value.rounded(rounding == .towardZero ? .towardZero : .toNearestOrEven)
         return whole.isNaN ? 0 : U(exactly: whole) ?? (whole < 0 ? .min : .max)

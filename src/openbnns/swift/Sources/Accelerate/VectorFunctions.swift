@@ -1,5 +1,5 @@
-// The corner of vDSP that programs for BNNS use: sums, means, extremes, simple arithmetic, and clearing memory. Everything else
-// of vDSP is not here. Functions are generic and inlinable, so that programs get code for Float and Double.
+// The corner of vDSP that programs for BNNS use: sums, means, extremes, simple arithmetic, small matrices, and clearing memory.
+// Everything else of vDSP is not here. Functions are generic and inlinable, so that programs get code for Float and Double.
 
 public typealias vDSP_Length = UInt
 public typealias vDSP_Stride = Int
@@ -92,6 +92,18 @@ extension vDSP {
         return vectorA.withUnsafeBufferPointer { a in
             vectorB.withUnsafeBufferPointer { b in
                 partialSums(a.count) { a[$0] * b[$0] }
+            }
+        }
+    }
+
+    /// The square of the distance between two points.
+    @inlinable
+    public static func distanceSquared<U, V>(_ pointA: U, _ pointB: V) -> U.Element
+    where U: AccelerateBuffer, V: AccelerateBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
+        require(pointA.count == pointB.count, "vDSP.distanceSquared: the points have different numbers of elements")
+        return pointA.withUnsafeBufferPointer { a in
+            pointB.withUnsafeBufferPointer { b in
+                partialSums(a.count) { (a[$0] - b[$0]) * (a[$0] - b[$0]) }
             }
         }
     }
@@ -213,6 +225,30 @@ extension vDSP {
         combined(vectorA, vectorB) { $0 / $1 }
     }
 
+    /// Quotients of elements, written to a vector.
+    @inlinable
+    public static func divide<T, U, V>(_ vectorA: T, _ vectorB: U, result: inout V)
+    where
+        T: AccelerateBuffer, U: AccelerateBuffer, V: AccelerateMutableBuffer, T.Element: BinaryFloatingPoint,
+        T.Element == U.Element, T.Element == V.Element
+    {
+        combine(vectorA, vectorB, &result) { $0 / $1 }
+    }
+
+    /// A number divided by each element.
+    @inlinable
+    public static func divide<U>(_ scalar: U.Element, _ vector: U) -> [U.Element]
+    where U: AccelerateBuffer, U.Element: BinaryFloatingPoint {
+        mapped(vector) { scalar / $0 }
+    }
+
+    /// A number divided by each element, written to a vector.
+    @inlinable
+    public static func divide<U, V>(_ scalar: U.Element, _ vector: U, result: inout V)
+    where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
+        map(vector, &result) { scalar / $0 }
+    }
+
     /// Each element divided by a number.
     @inlinable
     public static func divide<U>(_ vector: U, _ scalar: U.Element) -> [U.Element]
@@ -225,6 +261,45 @@ extension vDSP {
     public static func divide<U, V>(_ vector: U, _ scalar: U.Element, result: inout V)
     where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
         map(vector, &result) { $0 / scalar }
+    }
+
+    /// Squares of elements.
+    @inlinable
+    public static func square<U>(_ vector: U) -> [U.Element] where U: AccelerateBuffer, U.Element: BinaryFloatingPoint {
+        mapped(vector) { $0 * $0 }
+    }
+
+    /// Squares of elements, written to a vector.
+    @inlinable
+    public static func square<U, V>(_ vector: U, result: inout V)
+    where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
+        map(vector, &result) { $0 * $0 }
+    }
+
+    /// Absolute values of elements.
+    @inlinable
+    public static func absolute<U>(_ vector: U) -> [U.Element] where U: AccelerateBuffer, U.Element: BinaryFloatingPoint {
+        mapped(vector) { abs($0) }
+    }
+
+    /// Absolute values of elements, written to a vector.
+    @inlinable
+    public static func absolute<U, V>(_ vector: U, result: inout V)
+    where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
+        map(vector, &result) { abs($0) }
+    }
+
+    /// Negatives of elements.
+    @inlinable
+    public static func negative<U>(_ vector: U) -> [U.Element] where U: AccelerateBuffer, U.Element: BinaryFloatingPoint {
+        mapped(vector) { -$0 }
+    }
+
+    /// Negatives of elements, written to a vector.
+    @inlinable
+    public static func negative<U, V>(_ vector: U, result: inout V)
+    where U: AccelerateBuffer, V: AccelerateMutableBuffer, U.Element: BinaryFloatingPoint, U.Element == V.Element {
+        map(vector, &result) { -$0 }
     }
 
     /// Set all elements to 0.
@@ -416,4 +491,161 @@ public func vDSP_dotpr(
     _ __C: UnsafeMutablePointer<Float>, _ __N: vDSP_Length
 ) {
     __C.pointee = vDSP.partialSums(Int(__N)) { __A[$0 * __IA] * __B[$0 * __IB] }
+}
+
+/// Quotients of elements: those of the second vector divided by those of the first.
+public func vDSP_vdiv(
+    _ __B: UnsafePointer<Float>, _ __IB: vDSP_Stride, _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride,
+    _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = __A[place * __IA] / __B[place * __IB] }
+}
+
+/// Squares of elements.
+public func vDSP_vsq(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride,
+    _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = __A[place * __IA] * __A[place * __IA] }
+}
+
+/// Absolute values of elements.
+public func vDSP_vabs(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride,
+    _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = abs(__A[place * __IA]) }
+}
+
+/// Negatives of elements.
+public func vDSP_vneg(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride,
+    _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = -__A[place * __IA] }
+}
+
+/// Products of elements, plus those of a third vector.
+public func vDSP_vma(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __IB: vDSP_Stride,
+    _ __C: UnsafePointer<Float>, _ __IC: vDSP_Stride, _ __D: UnsafeMutablePointer<Float>, _ __ID: vDSP_Stride,
+    _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) {
+        __D[place * __ID] = __A[place * __IA] * __B[place * __IB] + __C[place * __IC]
+    }
+}
+
+/// Each element times a number, plus that of another vector.
+public func vDSP_vsma(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafePointer<Float>,
+    _ __IC: vDSP_Stride, _ __D: UnsafeMutablePointer<Float>, _ __ID: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) {
+        __D[place * __ID] = __A[place * __IA] * __B.pointee + __C[place * __IC]
+    }
+}
+
+/// Each element times a number, plus a number.
+public func vDSP_vsmsa(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafePointer<Float>,
+    _ __D: UnsafeMutablePointer<Float>, _ __ID: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __D[place * __ID] = __A[place * __IA] * __B.pointee + __C.pointee }
+}
+
+/// Elements limited to a range.
+public func vDSP_vclip(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafePointer<Float>,
+    _ __D: UnsafeMutablePointer<Float>, _ __ID: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) {
+        __D[place * __ID] = min(max(__A[place * __IA], __B.pointee), __C.pointee)
+    }
+}
+
+/// Elements that are not below a number, which stands for all others.
+public func vDSP_vthr(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafeMutablePointer<Float>,
+    _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) {
+        __C[place * __IC] = __A[place * __IA] >= __B.pointee ? __A[place * __IA] : __B.pointee
+    }
+}
+
+/// Elements that are not below a number; 0 stands for all others.
+public func vDSP_vthres(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __C: UnsafeMutablePointer<Float>,
+    _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) {
+        __C[place * __IC] = __A[place * __IA] >= __B.pointee ? __A[place * __IA] : 0
+    }
+}
+
+/// The smallest element.
+public func vDSP_minv(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __N: vDSP_Length
+) {
+    __C.pointee = (0..<Int(__N)).reduce(.infinity) { min($0, __A[$1 * __IA]) }
+}
+
+/// The smallest element and its place in memory, which counts strides.
+public func vDSP_minvi(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>,
+    _ __I: UnsafeMutablePointer<vDSP_Length>, _ __N: vDSP_Length
+) {
+    (__C.pointee, __I.pointee) = (.infinity, 0)
+    for place in 0..<Int(__N) where __A[place * __IA] < __C.pointee {
+        (__C.pointee, __I.pointee) = (__A[place * __IA], vDSP_Length(place * __IA))
+    }
+}
+
+/// The sum of the squares of elements.
+public func vDSP_svesq(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __N: vDSP_Length
+) {
+    __C.pointee = vDSP.partialSums(Int(__N)) { __A[$0 * __IA] * __A[$0 * __IA] }
+}
+
+/// The mean of the squares of elements.
+public func vDSP_measqv(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __N: vDSP_Length
+) {
+    __C.pointee = vDSP.partialSums(Int(__N)) { __A[$0 * __IA] * __A[$0 * __IA] } / Float(__N)
+}
+
+/// Elements at places that count from 1.
+public func vDSP_vgathr(
+    _ __A: UnsafePointer<Float>, _ __B: UnsafePointer<vDSP_Length>, _ __IB: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>,
+    _ __IC: vDSP_Stride, _ __N: vDSP_Length
+) {
+    for place in 0..<Int(__N) { __C[place * __IC] = __A[Int(__B[place * __IB]) - 1] }
+}
+
+/// The product of a matrix of M rows and P columns and one of P rows and N columns.
+public func vDSP_mmul(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __B: UnsafePointer<Float>, _ __IB: vDSP_Stride,
+    _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride, _ __M: vDSP_Length, _ __N: vDSP_Length, _ __P: vDSP_Length
+) {
+    let (rows, columns, inner) = (Int(__M), Int(__N), Int(__P))
+    for row in 0..<rows {
+        for column in 0..<columns { __C[(row * columns + column) * __IC] = 0 }
+        for k in 0..<inner {
+            let factor = __A[(row * inner + k) * __IA]
+            for column in 0..<columns { __C[(row * columns + column) * __IC] += factor * __B[(k * columns + column) * __IB] }
+        }
+    }
+}
+
+/// The transpose of a matrix; the result has M rows and N columns.
+public func vDSP_mtrans(
+    _ __A: UnsafePointer<Float>, _ __IA: vDSP_Stride, _ __C: UnsafeMutablePointer<Float>, _ __IC: vDSP_Stride,
+    _ __M: vDSP_Length, _ __N: vDSP_Length
+) {
+    let (rows, columns) = (Int(__M), Int(__N))
+    for row in 0..<rows {
+        for column in 0..<columns { __C[(row * columns + column) * __IC] = __A[(column * rows + row) * __IA] }
+    }
 }
