@@ -103,6 +103,18 @@ def test_errors_tell_the_reason(module: Module, tmp_path: Path) -> None:
             "BNNS.NearestNeighbors(capacity: 0, dimensionCount: 1, neighborCount: 1, dataType: .float)",
             "BNNSCreateNearestN",
         ),
+        ("BNNSVectorDescriptor(size: 1, data_type: .indexed8)", "vectors have no table"),
+        (
+            "BNNSImageStackDescriptor("
+            "width: 1, height: 1, channels: 1, row_stride: 1, image_stride: 1, data_type: .indexed8)",
+            "images have no table",
+        ),
+        ("BNNSLayerData(data: nil, data_type: .indexed8)", "indexed8 needs a table"),
+        ("vDSP.gather([1, 2] as [Float], indices: [3, 1] as [UInt])", "got the place 3, but places are 1 to 2"),
+        (
+            "BNNSTensor.allocate(repeating: Float(1), shape: [2], stride: [1]).makeArray(of: Int16.self)",
+            "the tensor has elements",
+        ),
     ],
 )
 def test_what_cannot_throw_ends_with_the_reason(statement: str, reason: str, module: Module, tmp_path: Path) -> None:

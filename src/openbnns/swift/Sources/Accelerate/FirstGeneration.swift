@@ -1,7 +1,12 @@
 // Initializers of the structs that the first generation of BNNS has, with what they leave out.
 
+extension BNNSDataType {
+    fileprivate var isIndexed8: Bool { rawValue == BNNSDataTypeIndexed8.rawValue }
+}
+
 extension BNNSImageStackDescriptor {
     public init(width: Int, height: Int, channels: Int, row_stride: Int, image_stride: Int, data_type: BNNSDataType) {
+        require(!data_type.isIndexed8, "BNNSImageStackDescriptor: images have no table, so they cannot be of indexed8")
         self.init(
             width: width, height: height, channels: channels, row_stride: row_stride, image_stride: image_stride,
             data_type: data_type, data_scale: 1, data_bias: 0)
@@ -10,12 +15,14 @@ extension BNNSImageStackDescriptor {
 
 extension BNNSVectorDescriptor {
     public init(size: Int, data_type: BNNSDataType) {
+        require(!data_type.isIndexed8, "BNNSVectorDescriptor: vectors have no table, so they cannot be of indexed8")
         self.init(size: size, data_type: data_type, data_scale: 1, data_bias: 0)
     }
 }
 
 extension BNNSLayerData {
     public init(data: UnsafeRawPointer?, data_type: BNNSDataType, data_scale: Float = 1, data_bias: Float = 0) {
+        require(!data_type.isIndexed8, "BNNSLayerData: indexed8 needs a table. Use BNNSLayerData.indexed8(data:data_table:).")
         self.init(data: data, data_type: data_type, data_scale: data_scale, data_bias: data_bias, data_table: nil)
     }
 
