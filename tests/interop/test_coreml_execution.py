@@ -606,3 +606,65 @@ def test_a_run_like_a_former_one_owns_its_outputs() -> None:
         executable.run({"x": np.zeros((4, 3), np.complex64), "w": w})
     with pytest.raises(ValueError, match="there is no input 'v'"):
         executable.run({"x": x, "v": w})
+
+
+def test_a_network_takes_inputs_in_the_order_of_the_program(tmp_path: Path) -> None:
+    function = program(
+        "tensor<fp32, [1, 2]> t = square(x = b); tensor<fp32, [1, 2]> s = sub(x = t, y = a);",
+        "tensor<fp32, [1, 2]> a, tensor<fp32, [1, 2]> b", "s",
+    )  # fmt: skip
+    path = coreml.write_package(coreml.make_model(coreml.Program({"main": function})), tmp_path / "m.mlpackage")
+    net = nn.from_coreml(path)
+    assert net(np.float32([[1, 2]]), np.float32([[3, 4]])).tolist() == [[8, 14]]
+    again = net.to_coreml(tmp_path / "again.mlpackage").path
+    assert [port.name for port in coreml.read(again).program.functions["main"].inputs] == ["a", "b"]
+
+
+@pytest.mark.parametrize("cell", ["lstm", "rnn"])
+@pytest.mark.parametrize("same", [True, False])
+def test_a_constant_state_serves_any_number_of_samples_if_it_is_that_of_each(
+    cell: str, same: bool, tmp_path: Path
+) -> None:
+    gates = 4 if cell == "lstm" else 1
+    names = ("weight_ih", f"[{gates}, 2]"), ("weight_hh", f"[{gates}, 1]"), ("bias", f"[{gates}]")
+    shapes = "".join(
+        f"tensor<fp32, {shape}> {name} = const()[val = tensor<fp32, {shape}>({filled})];"
+        for (name, shape), filled in zip(
+            names, (str([[0.5, -1.0]] * gates), str([[0.25]] * gates), str([0.125] * gates)), strict=True
+        )
+    )
+    state = "[[0.5], [0.5]]" if same else "[[0.5], [0.25]]"
+    states = "initial_h = h, initial_c = h" if cell == "lstm" else "initial_h = h"
+    outputs = ["y", "a", "b"][: 3 if cell == "lstm" else 2]
+    types = ", ".join(
+        f"tensor<fp32, {shape}> {name}" for name, shape in zip(outputs, ["[3, 2, 1]", "[2, 1]", "[2, 1]"], strict=False)
+    )
+    function = program(
+        f"{shapes} tensor<fp32, [2, 1]> h = const()[val = tensor<fp32, [2, 1]>({state})];"
+        "tensor<int32, [3]> p = const()[val = tensor<int32, [3]>([1, 0, 2])]; bool all = const()[val = bool(true)];"
+        f"tensor<fp32, [3, 2, 2]> t = transpose(x = x, perm = p); {types} = {cell}(x = t, {states}, "
+        "weight_ih = weight_ih, weight_hh = weight_hh, bias = bias, output_sequence = all);",
+        "tensor<fp32, [2, 3, 2]> x", "y",
+    )  # fmt: skip
+    path = coreml.write_package(coreml.make_model(coreml.Program({"main": function})), tmp_path / "m.mlpackage")
+    if not same:
+        with pytest.raises(coreml.CoreMLError, match=r"a state .* does not fit"):
+            nn.from_coreml(path)
+        return
+    net, x = nn.from_coreml(path), np.random.default_rng(5).normal(size=(5, 3, 2)).astype(np.float32)
+    executable = coreml.Executable(function)
+    for first in (0, 2, 3):
+        two = x[first : first + 2]
+        np.testing.assert_allclose(net(x)[:, first : first + 2], executable.run({"x": two})["y"], atol=1e-6)
+
+
+def test_cells_may_have_a_hard_sigmoid() -> None:
+    function = program(
+        "tensor<fp32, [1, 1]> one = const()[val = tensor<fp32, [1, 1]>([[1]])];"
+        "tensor<fp32, [1, 1]> h = const()[val = tensor<fp32, [1, 1]>([[0]])];"
+        'string hard = const()[val = string("sigmoid_hard")]; tensor<fp32, [1, 1, 1]> y, tensor<fp32, [1, 1]> e = '
+        "rnn(x = x, initial_h = h, weight_ih = one, weight_hh = one, activation = hard);",
+        "tensor<fp32, [2, 1, 1]> x", "e",
+    )  # fmt: skip
+    x = np.float32([0.5, 1]).reshape(2, 1, 1)
+    np.testing.assert_allclose(coreml.Executable(function).run({"x": x})["e"], [[0.2 * (0.6 + 1) + 0.5]], rtol=1e-6)

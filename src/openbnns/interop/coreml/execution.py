@@ -788,13 +788,15 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
     if set(names) - set(made):
         raise CoreMLError(f"{title}: outputs that are inputs or constants, {_listed(sorted(set(names) - set(made)))}.")
     by_name = {argument.name: argument for argument in executable.inputs}
+    read = {port.name: port for port in part.ports}
+    ports = [read[name] for name in by_name if name in read]  # in the order of the function, not of their first use
 
     def body(held: dict[str, ForeignTensor], freed: Mapping[int, Size]) -> list[ForeignTensor]:
         results = dict(zip(made, part.record(held, freed, network=True), strict=True))
         return [results[name] for name in names]
 
-    network = Recorded(title, part.ports, body, part.weights, batch, names)
-    return network, [by_name[port.name] for port in part.ports], executable.outputs
+    network = Recorded(title, ports, body, part.weights, batch, names)
+    return network, [by_name[port.name] for port in ports], executable.outputs
 
 
 __all__ = ["Argument", "Executable", "Precision", "State", "network_of"]

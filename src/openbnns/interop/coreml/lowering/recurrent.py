@@ -56,6 +56,15 @@ def _states(state: ForeignTensor, count: int) -> ForeignTensor:
     return ForeignTensor(F.transpose(value.reshape((samples, count, width // count)), 0, 1))
 
 
+def _of_any_batch(call: Call, state: ForeignTensor) -> ForeignTensor:
+    """A constant state that is the same for all samples as that of one, if the number of samples is free."""
+    if state.constant and state.rank == 2 and int(state.shape[0]) in call.freed:
+        rows = np.asarray(state.array)
+        if (rows == rows[:1]).all():
+            return ForeignTensor(rows[:1])
+    return state
+
+
 def _flat_states(states: ForeignTensor) -> ForeignTensor:
     """(D, N, H) as (N, D * H)."""
     value = states.numbers
@@ -82,6 +91,7 @@ def lstm(
     output_sequence: bool, recurrent_activation: str, cell_activation: str, activation: str, clip: float | None,
 ) -> Any:  # fmt: skip
     ways = _ways(direction)
+    initial_h, initial_c = _of_any_batch(call, initial_h), _of_any_batch(call, initial_c)
     backs = [(weight_ih_back, weight_hh_back, bias_back)] if len(ways) > 1 else []
     cells = []
     for ih, hh, b in [(weight_ih, weight_hh, bias), *backs]:
@@ -89,7 +99,7 @@ def lstm(
         cells.append(_cells("lstm", ih, hh, b))
     usual = (recurrent_activation, cell_activation, activation) == ("sigmoid", "tanh", "tanh")
     if usual and peephole is None and clip is None:
-        h, c = _states(initial_h, len(ways)), _states(initial_c, len(ways))
+        h, c = (_states(state, len(ways)) for state in (initial_h, initial_c))
         y, last_h, last_c = call.onnx(
             "LSTM", x, weight_ih, weight_hh, None, None, h, c, direction=direction, cells=cells, outputs=3
         )
@@ -132,7 +142,7 @@ def gru(
     ForeignTensor | None, direction: str, output_sequence: bool, recurrent_activation: str, activation: str, reset_after: bool |
     None, input_bias: ForeignTensor | None,
 ) -> Any:  # fmt: skip
-    cells = _cells("gru", weight_ih, weight_hh, bias, input_bias)
+    cells, initial_h = _cells("gru", weight_ih, weight_hh, bias, input_bias), _of_any_batch(call, initial_h)
     (reverse,) = _ways(direction)
     if (recurrent_activation, activation) == ("sigmoid", "tanh") and reset_after:
         y, last = call.onnx(
@@ -165,7 +175,7 @@ def rnn(
     call: Call, x: ForeignTensor, initial_h: ForeignTensor, weight_ih: ForeignTensor, weight_hh: ForeignTensor, bias:
     ForeignTensor | None, direction: str, output_sequence: bool, activation: str,
 ) -> Any:  # fmt: skip
-    cells = _cells("rnn", weight_ih, weight_hh, bias)
+    cells, initial_h = _cells("rnn", weight_ih, weight_hh, bias), _of_any_batch(call, initial_h)
     (reverse,) = _ways(direction)
     if activation in ("tanh", "relu"):
         y, last = call.onnx(
@@ -185,9 +195,14 @@ def rnn(
 
 # Cells that BNNS does not have, step by step.
 
+
+def _hard_sigmoid(x: Any) -> Any:
+    return F.clamp(F.add(F.mul(x, 0.2), 0.5), 0.0, 1.0)
+
+
 _ACTIVATIONS: dict[str, Any] = {
     "sigmoid": F.sigmoid, "tanh": F.tanh, "relu": F.relu, "linear": lambda x: x, "softplus": F.softplus,
-    "softsign": F.softsign, "hard_sigmoid": lambda x: F.clamp(F.add(F.mul(x, 0.2), 0.5), 0.0, 1.0), "scaled_tanh": F.tanh,
+    "softsign": F.softsign, "sigmoid_hard": _hard_sigmoid, "hard_sigmoid": _hard_sigmoid, "scaled_tanh": F.tanh,
 }  # fmt: skip
 
 
