@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,10 +47,15 @@ class Stage(Protocol):
 def stages_of(model: coreml.Model, function: str | None, precision: coreml.Precision | None, who: str) -> list[Stage]:
     """The stages of a model, in their order."""
     if model.parts:
-        return [stage for part in model.parts for stage in stages_of(part, None, precision, who)]
+        parts = enumerate(model.parts)
+        return [stage for i, part in parts for stage in stages_of(part, None, precision, f"{who}: part {i}")]
     if model.program is not None:
         return [ProgramStage(model, function, precision, who)]
     if model.kind.startswith("neuralNetwork"):
+        assert model.message is not None
+        if mlmodel.takes_any_rank(model.message):
+            program = mlmodel.program_of(model.message, model.description, str(model.path))
+            return [ProgramStage(replace(model, program=program), function, precision, who)]
         return [NetworkStage(model, who)]
     if model.kind == "nonMaximumSuppression":
         return [SuppressionStage(model, who)]

@@ -50,16 +50,31 @@ def from_coreml(
     """
     model = coreml.read(path)
     if model.program is None:
-        raise coreml.CoreMLError(f"from_coreml: {path}: is of the kind {model.kind}, which is not an ML program.")
+        cure = " Use nn.from_mlmodel." if model.kind.startswith("neuralNetwork") else ""
+        raise coreml.CoreMLError(f"from_coreml: {path}: is of the kind {model.kind}, which is not an ML program.{cure}")
+    if batch_axis not in (0, None):
+        raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
     names = list(model.program.functions)
     name = function_name or model.description.default_function or ("main" if "main" in names else names[0])
     if name not in names:
         raise ValueError(
             f"from_coreml: {path}: there is no function {name!r}. It has {', '.join(names)}.{did_you_mean(name, names)}"
         )
-    if batch_axis not in (0, None):
-        raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
-    function, gives_scores = _without_choice(model.program.functions[name])
+    return _network(model, model.program.functions[name], path, batch_axis)
+
+
+def from_layers(model: coreml.Model, path: str | os.PathLike[str]) -> Recorded:
+    """The network of a neural network that was made an ML program; any number of samples if its layers allow that."""
+    assert model.program is not None
+    (function,) = model.program.functions.values()
+    try:
+        return _network(model, function, path, 0)
+    except coreml.CoreMLError:
+        return _network(model, function, path, None)
+
+
+def _network(model: coreml.Model, function: Function, path: str | os.PathLike[str], batch_axis: int | None) -> Recorded:
+    function, gives_scores = _without_choice(function)
     batch = _batch(function) if batch_axis == 0 else None
     title = os.path.basename(os.fspath(path))
     network, problem = _recorded(function, title, batch)

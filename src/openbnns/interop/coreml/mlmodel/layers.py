@@ -22,28 +22,10 @@ from ....nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxP
 from ....nn.resize import Upsample
 from ...protobuf import Message
 from .branched_network import Affine, Step
+from .refusal import Refused
+from .weights import numbers_of as _weights
 
 Shape = tuple[int, ...]
-
-
-class Refused(Exception):
-    """The reason why a layer cannot be converted."""
-
-
-def _weights(message: Message, number: int, shape: Shape) -> Array:
-    """Numbers of a layer, of single or half precision."""
-    given = message.message(number, "weights")
-    if given.has(40) or given.has(30) or given.has(31):
-        raise Refused("its weights are quantized. Save the model with plain ones.")
-    array = given.floats(1)
-    if not array.size and given.has(2):
-        halves = given.fields[2][-1]
-        if isinstance(halves, int) or len(halves) % 2:
-            raise given.damage("it holds no numbers of half precision")
-        array = np.frombuffer(bytes(halves), "<f2").astype(np.float32)
-    if array.size != math.prod(shape):
-        raise given.damage(f"there are {array.size} numbers, but {shape} are {math.prod(shape)}")
-    return array.reshape(shape)
 
 
 def _pair(message: Message, number: int, default: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Neural networks in ``.mlmodel`` files of Core ML as networks that can be trained.
 
-These files are protocol buffers; no other package is needed to read them. Files since 2021 may hold an ML program instead, and
-those have no layers with weights.
+These files are protocol buffers; no other package is needed to read them. Files since 2019 may have layers for arrays of any
+rank, which become operations of an ML program; those since 2021 may hold an ML program itself.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +20,13 @@ from ....nn.files.safetensors import DamagedFile
 from ....nn.files.untrusted import open_regular
 from ....nn.module import Module
 from ...protobuf import Message
+from ..description import read_description
+from ..models import Model
+from ..network import from_layers
 from .branched_network import CoreMLNetwork, Step
-from .layers import CONVERT, Refused, Shape
+from .layers import CONVERT, Shape
+from .program import program_of, takes_any_rank
+from .refusal import Refused, Unsupported
 
 _NETWORKS = (500, 403, 303)  # network, classifier, regressor
 _KINDS = {
@@ -35,19 +39,12 @@ _KINDS = {
 }  # fmt: skip
 
 
-class Unsupported(ValueError):
-    """An error for a file with layers that cannot be converted. ``layers`` lists each with its type and the reason."""
-
-    def __init__(self, path: Any, layers: Sequence[tuple[str, str, str]]) -> None:
-        self.layers = list(layers)
-        listed = "".join(f"\n  {name} ({kind}): {reason}" for name, kind, reason in layers)
-        super().__init__(f"from_mlmodel: {path} has layers that cannot be converted:{listed}")
-
-
 def from_mlmodel(path: Any) -> Module:
     """A network with the layers and weights of a neural network in an ``.mlmodel`` file of Core ML.
 
-    It is a ``Sequential`` if each layer follows the one before, and can be trained, saved and exported like any other. If
+    It is a ``Sequential`` if each layer follows the one before, and can be trained, saved and exported like any other. Files
+    of iOS 13 and newer, whose layers take arrays of any rank, become the network that :func:`openbnns.nn.from_coreml` would
+    give for the same ML program; it takes any number of samples where its layers allow that. If
     the file is a classifier, the network gives scores, without the softmax at the end, and its model card has the classes.
     Layers that cannot be converted are listed with their names and types, all at once.
 
@@ -59,7 +56,12 @@ def from_mlmodel(path: Any) -> Module:
     """
     with open_regular(path, DamagedFile) as (file, _):
         data = file.read()
-    return network_of(Message(memoryview(data), str(path)), path).module
+    message = Message(memoryview(data), str(path))
+    if takes_any_rank(message):
+        description = read_description(message.message(2, "description"))
+        program = program_of(message, description, str(path))
+        return from_layers(Model(program, description, message.integer(1)), path)
+    return network_of(message, path).module
 
 
 class NeuralNetwork(NamedTuple):
