@@ -419,6 +419,72 @@ def flexible_attribute(about: FunctionDescription) -> Constant | None:
     return Constant(TupleType(tuple(entry.type for entry in entries)), tuple(entries))
 
 
+def write_metadata(description: Description, version: int) -> str:
+    """The ``metadata.json`` of a compiled model, from which :func:`read_metadata` gives the description again.
+
+    How files of Apple's compiler list other sizes of images is not known: their fields have names of ours.
+    """
+    about = description.metadata
+    held: dict[str, Any] = {
+        "shortDescription": about.description, "version": about.version, "author": about.author, "license": about.license,
+        "userDefinedMetadata": about.user_defined, "specificationVersion": version,
+        "modelType": {"name": "MLModelType_mlProgram"}, **_written_schemas(description),
+    }  # fmt: skip
+    if description.functions:
+        held["functions"] = [{"name": one.name, **_written_schemas(one)} for one in description.functions]
+        held["defaultFunctionName"] = description.default_function
+    if description.predicted_feature:
+        held["classLabelName"] = description.predicted_feature
+        held["predictedProbabilitiesName"] = description.predicted_probabilities
+    return json.dumps([held], indent=2, ensure_ascii=False) + "\n"
+
+
+def _written_schemas(about: FunctionDescription) -> dict[str, list[dict[str, str]]]:
+    listed = {"inputSchema": about.inputs, "outputSchema": about.outputs, "stateSchema": about.states}
+    return {
+        key: [
+            {
+                "name": feature.name, "shortDescription": feature.description,
+                "isOptional": "1" if feature.optional else "0", **_written_schema(feature.type),
+            }
+            for feature in features
+        ]
+        for key, features in listed.items()
+    }  # fmt: skip
+
+
+def _written_schema(kind: FeatureType) -> dict[str, str]:
+    if isinstance(kind, StateFeature):
+        return {**_written_schema(kind.array), "type": "State"}
+    if isinstance(kind, ArrayFeature):
+        element = "Double" if kind.element == "float64" else kind.element.capitalize()
+        held = {"type": "MultiArray", "dataType": element, "shape": str(list(kind.shape))}
+        held["hasShapeFlexibility"] = "1" if kind.enumerated or kind.ranges else "0"
+        if kind.enumerated:
+            held["enumeratedShapes"] = str([list(shape) for shape in kind.enumerated])
+        if kind.ranges:
+            held["shapeRange"] = str([[low, -1 if high is None else high] for low, high in kind.ranges])
+        if kind.default is not None:
+            held["defaultValue"] = str(kind.default)
+        return held
+    if isinstance(kind, ImageFeature):
+        space = {"grayscale": "Grayscale", "grayscale float16": "GrayscaleFloat16"}.get(
+            kind.color_space, kind.color_space
+        )
+        held = {"type": "Image", "width": str(kind.width), "height": str(kind.height), "colorspace": space}
+        if kind.enumerated:
+            held["enumeratedWidthsAndHeights"] = str([list(size) for size in kind.enumerated])
+        if kind.width_range and kind.height_range:
+            ends = [[low, -1 if high is None else high] for low, high in (kind.width_range, kind.height_range)]
+            held["widthAndHeightRange"] = str(ends)
+        return held
+    if isinstance(kind, DictionaryFeature):
+        return {"type": "Dictionary", "keyType": "Int64" if kind.key == "int64" else "String"}
+    if isinstance(kind, SequenceFeature):
+        return {"type": "Sequence", "entryType": "Int64" if kind.entry == "int64" else "String"}
+    return {"type": kind.kind.capitalize()}
+
+
 def read_metadata(text: str, who: str) -> Description:
     """The description in the ``metadata.json`` of a compiled model, which says less than the one that is compiled in."""
     try:
@@ -436,6 +502,7 @@ def read_metadata(text: str, who: str) -> Description:
             _schemas(function, entry)
             description.functions.append(function)
         description.predicted_feature = str(held.get("classLabelName") or held.get("predictedFeatureName") or "")
+        description.predicted_probabilities = str(held.get("predictedProbabilitiesName") or "")
         return description
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CoreMLError(f"{who}: does not describe a compiled model ({type(error).__name__}: {error}).") from None
@@ -464,11 +531,10 @@ def _schema(entry: Any) -> FeatureType:
     if kind in ("MultiArray", "State"):
         shape = _sizes(json.loads(entry.get("shape") or "[]"))
         shapes = tuple(_sizes(sizes) for sizes in json.loads(entry.get("enumeratedShapes") or "[]"))
-        ranges = tuple(
-            (int(low), None if high < 0 else int(high)) for low, high in json.loads(entry.get("shapeRange") or "[]")
-        )
+        ranges = _ranges(entry.get("shapeRange"))
+        default = float(entry["defaultValue"]) if "defaultValue" in entry else None
         array = ArrayFeature(
-            shape, {"Double": "float64"}.get(entry["dataType"], str(entry["dataType"]).lower()), shapes, ranges
+            shape, {"Double": "float64"}.get(entry["dataType"], str(entry["dataType"]).lower()), shapes, ranges, default
         )
         if array.element not in _ARRAY_NUMBERS:
             raise ValueError(f"the element type {entry['dataType']!r}")
@@ -477,14 +543,20 @@ def _schema(entry: Any) -> FeatureType:
         space = {"RGB": "RGB", "BGR": "BGR", "GrayscaleFloat16": "grayscale float16"}.get(
             entry["colorspace"], "grayscale"
         )
-        return ImageFeature(int(entry["width"]), int(entry["height"]), space)
+        sizes = tuple((int(w), int(h)) for w, h in json.loads(entry.get("enumeratedWidthsAndHeights") or "[]"))
+        width, height = _ranges(entry.get("widthAndHeightRange")) or (None, None)
+        return ImageFeature(int(entry["width"]), int(entry["height"]), space, sizes, width, height)
     if kind == "Dictionary":
         return DictionaryFeature("int64" if entry.get("keyType") == "Int64" else "string")
     if kind in ("String", "Int64", "Double"):
         return ScalarFeature(kind.lower())
     if kind == "Sequence":
-        return SequenceFeature("string")
+        return SequenceFeature("int64" if entry.get("entryType") == "Int64" else "string")
     raise ValueError(f"the type {kind!r}")
+
+
+def _ranges(text: str | None) -> tuple[Range, ...]:
+    return tuple((int(low), None if high < 0 else int(high)) for low, high in json.loads(text or "[]"))
 
 
 def _sizes(values: Any) -> tuple[int, ...]:

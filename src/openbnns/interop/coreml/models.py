@@ -26,6 +26,7 @@ from .description import (
     read_description,
     read_metadata,
     write_description,
+    write_metadata,
 )
 from .errors import CoreMLError
 from .messages import read_program, write_program
@@ -323,7 +324,7 @@ def _manifest(items: list[tuple[str, str, str]]) -> str:
 
 
 def write_compiled(model: Model, path: str | os.PathLike[str]) -> Path:
-    """Write ``model.mil`` and its weights as an ``.mlmodelc`` folder, which is what BNNSGraph takes on a Mac.
+    """Write ``model.mil``, its weights and its description as an ``.mlmodelc`` folder, which is what BNNSGraph takes on a Mac.
 
     Core ML's own loader needs more, which only Apple's compiler writes: use the ``.mlpackage`` there.
     """
@@ -338,6 +339,8 @@ def write_compiled(model: Model, path: str | os.PathLike[str]) -> Path:
             text = render(_flexible(program, model.description), blobs)
             blobs.close()
         (folder / "model.mil").write_text(text, encoding="utf-8")
+        metadata = write_metadata(model.description, model.specification_version)
+        (folder / "metadata.json").write_text(metadata, encoding="utf-8")
         if not blobs.count:
             shutil.rmtree(folder / "weights")
     return to
