@@ -428,6 +428,30 @@ def test_a_classifier_is_trained_on_its_scores(precision: Any, tmp_path: Path) -
     assert said["classLabel"] == ["ant", "bee", "cat"][int(scores.argmax())]
 
 
+@pytest.mark.parametrize("numeric", [True, False])
+def test_a_classifier_keeps_its_names_and_classes(numeric: bool, tmp_path: Path) -> None:
+    kind, held = ("int64", "[7, -2]") if numeric else ("string", '["ant", "bee"]')
+    text = f"""program(1.0) {{ func main<ios15>(tensor<fp32, [1, 2]> x) {{
+        tensor<fp32, [2, 2]> w = const()[val = tensor<fp32, [2, 2]>([[1, 2], [3, -1]])];
+        tensor<fp32, [1, 2]> odds = linear(x = x, weight = w);
+        tensor<int32, []> last = const()[val = tensor<int32, []>(-1)];
+        tensor<fp32, [1, 2]> p = softmax(x = odds, axis = last);
+        tensor<{kind}, []> kind, dict<tensor<{kind}, []>, tensor<fp64, []>> chances = classify(probabilities = p,
+            classes = list<tensor<{kind}, []>, 2>({held.replace("[", "(").replace("]", ")")}));
+        }} -> (kind, chances); }}"""
+    program = coreml.parse(text)
+    first = MLModel(coreml.write_package(coreml.make_model(program), tmp_path / "m.mlpackage"))
+    net = nn.from_coreml(tmp_path / "m.mlpackage")
+    assert net.predict(np.float32([[1, 0]])).classes == (("7", "-2") if numeric else ("ant", "bee"))
+    again = MLModel(net.to_coreml(tmp_path / "again.mlpackage").path)
+    for x in np.float32([[[1, 0]], [[0, 1]]]):
+        expected, actual = first.predict({"x": x}), again.predict({"x": x})
+        assert actual["kind"] == expected["kind"]
+        assert actual["chances"] == pytest.approx(expected["chances"], abs=1e-6)
+    other = MLModel(net.to_coreml(tmp_path / "other.mlpackage", classes=["up", "down"]).path)
+    assert set(other.predict({"x": x})["chances"]) == {"up", "down"}
+
+
 def test_a_classifier_without_a_softmax_gives_what_its_class_is_chosen_from(tmp_path: Path) -> None:
     text = """program(1.3) { func main<ios17>(tensor<fp32, [1, 3]> x) {
         tensor<fp32, [1, 3]> p = add(x = x, y = x);

@@ -28,6 +28,14 @@ class Port(NamedTuple):
     shape: tuple[int | None, ...] | None
 
 
+class Choice(NamedTuple):
+    """The choice of a class that a program makes of scores: the classes, and the names of its outputs."""
+
+    classes: Sequence[str | int]
+    label: str
+    probabilities: str
+
+
 class Recorded(ForeignPart):
     """A network whose ``forward`` runs the steps of a program. It is recorded once for all sizes that its steps allow.
 
@@ -41,6 +49,7 @@ class Recorded(ForeignPart):
     ) -> None:  # fmt: skip
         super().__init__(title)
         self._ports, self._body, self._batch, self._results = list(ports), body, batch, list(results)
+        self._choice: Choice | None = None  # what the program did with the results, which are scores then
         for name, held in weights.items():
             self.place(name, held)
 

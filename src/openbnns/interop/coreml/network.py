@@ -13,9 +13,9 @@ from ...nn.files.model_file import ModelCard
 from ...nn.module import Module
 from ...nn.recording import recorded_graph
 from .. import coreml
-from ..converted.recorded import Recorded
+from ..converted.recorded import Choice, Recorded
 from .execution import CannotBeRecorded, network_of
-from .program import Function
+from .program import Function, Operation
 
 _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
 """Numbers of samples, and of other sizes that are free, to record with."""
@@ -74,7 +74,7 @@ def from_layers(model: coreml.Model, path: str | os.PathLike[str]) -> Recorded:
 
 
 def _network(model: coreml.Model, function: Function, path: str | os.PathLike[str], batch_axis: int | None) -> Recorded:
-    function, gives_scores = _without_choice(function)
+    function, choice, gives_scores = _without_choice(function)
     batch = _batch(function) if batch_axis == 0 else None
     title = os.path.basename(os.fspath(path))
     network, problem = _recorded(function, title, batch)
@@ -83,8 +83,9 @@ def _network(model: coreml.Model, function: Function, path: str | os.PathLike[st
         is_cured = batch is not None and _recorded(function, title, None)[0] is not None
         cure = " Pass batch_axis=None to keep the number of samples of the program." if is_cured else ""
         raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
-    if gives_scores:
+    if choice is not None and gives_scores:
         network._card = _card(network, model.class_labels)
+        network._choice = Choice(model.class_labels, *(port.name for port in choice.outputs))
     return network
 
 
@@ -109,13 +110,13 @@ def _recorded(function: Function, title: str, batch: int | None) -> tuple[Record
     return None, problem
 
 
-def _without_choice(function: Function) -> tuple[Function, bool]:
-    """A function without its choice of a class, and whether it gives scores then, those before a softmax."""
+def _without_choice(function: Function) -> tuple[Function, Operation | None, bool]:
+    """A function without its choice of a class; this choice; and True if it gives scores then, those before a softmax."""
     block = function.block
     makers = {output.name: operation for operation in block.operations for output in operation.outputs}
     choice = next((operation for operation in block.operations if operation.type == "classify"), None)
     if choice is None:
-        return function, False
+        return function, None, False
     (probabilities,) = choice.inputs["probabilities"]
     scores, maker = probabilities, makers.get(str(probabilities))
     while maker is not None and maker.type == "cast":
@@ -127,7 +128,8 @@ def _without_choice(function: Function) -> tuple[Function, bool]:
     chosen = {output.name for output in choice.outputs}
     outputs = [str(scores if gives_scores else probabilities) if name in chosen else name for name in block.outputs]
     rest = [operation for operation in block.operations if operation is not choice]
-    return replace(function, block=replace(block, operations=rest, outputs=list(dict.fromkeys(outputs)))), gives_scores
+    scored = replace(function, block=replace(block, operations=rest, outputs=list(dict.fromkeys(outputs))))
+    return scored, choice, gives_scores
 
 
 def _card(network: Module, labels: Sequence[Any]) -> ModelCard | None:

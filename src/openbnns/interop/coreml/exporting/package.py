@@ -18,6 +18,7 @@ from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
 from ....nn.names import input_names, step_names
 from ....nn.recording import input_shapes, latest_input_shapes, separate_graph
+from ...converted.recorded import Choice, Recorded
 from ...converted.tensors import Misfit
 from ..description import ArrayFeature, Description, Feature, Range, description_of
 from ..errors import CoreMLError
@@ -51,6 +52,10 @@ def to_coreml(
         raise RuntimeError("to_coreml: the network is not built, so its sizes are not known. Call build(...) first.")
     card = network.model_card or ModelCard()
     labels = list(classes if classes is not None else card.classes if card.task == "classification" else ())
+    choice = Choice(labels, "classLabel", "classLabel_probs") if labels else None
+    read = network._choice if isinstance(network, Recorded) else None
+    if choice is not None and read is not None:  # a classifier keeps its names, and numbers stay numbers
+        choice = read if classes is None and labels == list(map(str, read.classes)) else read._replace(classes=labels)
     samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
     # A size that is not free has the number of the latest run.
     shapes = latest_input_shapes(network) if samples is None else input_shapes(network, samples)
@@ -60,14 +65,14 @@ def to_coreml(
             f"to_coreml: there are {len(labels)} classes, but the network gives {graph.output.shape[1:]}. Pass one for each "
             "output."
         )
-    return _Writing(network, graph, card, _ELEMENTS[precision], samples is None, labels).write(to)
+    return _Writing(network, graph, card, _ELEMENTS[precision], samples is None, choice).write(to)
 
 
 class _Writing:
     def __init__(
-        self, network: Module, graph: Graph, card: ModelCard, element: str, flexible: bool, labels: list[str]
+        self, network: Module, graph: Graph, card: ModelCard, element: str, flexible: bool, choice: Choice | None
     ) -> None:
-        self.network, self.graph, self.card, self.labels = network, graph, card, labels
+        self.network, self.graph, self.card, self.choice = network, graph, card, choice
         self.sizes: Mapping[str, str | int] = graph.sizes.numbers
         self.limits: dict[str, Range] = {}
         if flexible:
@@ -78,6 +83,8 @@ class _Writing:
         self.flexible = {str(n): graph.sizes.numbers[name] for name, n in self.sizes.items() if isinstance(n, str)}
         names = {id(parameter): name for name, parameter in network.named_parameters()}
         self.builder = ProgramBuilder(self.sizes, self.flexible, element, names)
+        if choice is not None:
+            self.builder.reserve(choice.label, choice.probabilities)
         table = card.preparation
         self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
 
@@ -118,11 +125,11 @@ class _Writing:
         if problems:
             raise NotInCoreML(list(problems))
         b.name_next("result")
-        if self.labels:
+        if self.choice is not None:
             probabilities = b("softmax", x=b.get(self.graph.output), axis=-1)
             if b.element != "fp32":
                 probabilities = b("cast", x=probabilities, dtype="fp32")
-            return b.classify(probabilities, self.labels), rows
+            return b.classify(probabilities, self.choice), rows
         count = len(self.graph.outputs)
         made = [f"output_{i}" for i in range(count)] if count > 1 else ["output"]
         names = getattr(self.network, "_results", None) or made
@@ -158,7 +165,7 @@ class _Writing:
             if isinstance(feature.type, ArrayFeature) and any(low != high for _, (low, high) in limits):
                 kind = ArrayFeature(tuple(n for n, _ in limits), feature.type.element, (), tuple(r for _, r in limits))
                 description.inputs[i] = Feature(feature.name, kind)
-        if self.labels:
+        if self.choice is not None:
             label, probabilities = description.outputs
             description.predicted_feature, description.predicted_probabilities = label.name, probabilities.name
         card, about = self.card, description.metadata

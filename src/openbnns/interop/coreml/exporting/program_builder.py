@@ -15,6 +15,7 @@ from ....graph.parameter import Parameter
 from ....graph.polynomials import Factor, Polynomial
 from ....graph.sizes import AnySize, FreeSizes, Size, expression_of, sized
 from ....graph.tensor import FLOAT32, Array, Tensor
+from ...converted.recorded import Choice
 from ...converted.tensors import ForeignTensor
 from ..lowering import RECORDED, Call
 from ..lowering.arguments import listed_results, settings
@@ -26,6 +27,7 @@ from ..program import (
     Constant,
     DictionaryType,
     Function,
+    ListType,
     NamedType,
     Operation,
     Program,
@@ -262,15 +264,22 @@ class ProgramBuilder:
             tensor = ForeignTensor(self._graph.input(like.tensor.shape, dtype), like.tensor.kind)
         return self._defined(self.unique(name), tensor, self.element)
 
-    def classify(self, probabilities: Var, classes: Sequence[str]) -> list[str]:
+    def reserve(self, *names: str) -> None:
+        """Keep names of outputs from being given to anything else."""
+        self._taken.update(names)
+
+    def classify(self, probabilities: Var, choice: Choice) -> list[str]:
         """The label and the probabilities by label as the last operation; gives the names of both."""
+        is_text = all(isinstance(entry, str) for entry in choice.classes)
+        key = TensorType("string" if is_text else "int64", ())
         ports = [
-            NamedType("classLabel", TensorType("string", ())),
-            NamedType("classLabel_probs", DictionaryType(TensorType("string", ()), TensorType("fp64", ()))),
+            NamedType(choice.label, key),
+            NamedType(choice.probabilities, DictionaryType(key, TensorType("fp64", ()))),
         ]
+        listed = tuple(Constant(key, entry if is_text else np.asarray(entry, np.int64)) for entry in choice.classes)
         inputs: dict[str, tuple[Argument, ...]] = {
             "probabilities": (probabilities.name,),
-            "classes": (constant(list(classes)),),
+            "classes": (Constant(ListType(key, len(listed)), listed),),
         }
         self._operations.append(Operation("classify", inputs, ports, attributes={"name": constant("classify")}))
         return [port.name for port in ports]
