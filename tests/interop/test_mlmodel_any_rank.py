@@ -12,6 +12,7 @@ import pytest
 from damaged_files import damaged, read_many
 from mlmodel_files import f, layer, numbers, varint, weights
 from openbnns import nn
+from openbnns.cli import main
 from openbnns.coreml import CoreMLError, MLModel
 from openbnns.interop.coreml.mlmodel import Unsupported
 from openbnns.nn.files.safetensors import DamagedFile
@@ -222,6 +223,24 @@ def test_a_thousand_damaged_networks(tmp_path: Path) -> None:
 def test_from_coreml_says_which_function_takes_a_network(tmp_path: Path) -> None:
     with pytest.raises(CoreMLError, match=r"kind neuralNetworkClassifier, .* Use nn\.from_mlmodel"):
         nn.from_coreml(saved(classifier()[0], tmp_path))
+
+
+def test_commands_take_them_as_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, x = saved(classifier()[0], tmp_path), numbers(1, 2, 4, 5)
+    np.savez(tmp_path / "x.npz", x=x)
+    assert main(["inspect", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "operations (6): classify 1, conv 1, linear 1, relu 1, reshape 1, softmax 1" in shown
+    assert "it is not an ML program, which is all that BNNSGraph takes" in shown
+    assert main(["predict", str(path), str(tmp_path / "x.npz")]) == 0
+    assert MLModel(path).predict({"x": x})["label"] in capsys.readouterr().out
+    assert main(["import", str(path), "-o", str(tmp_path / "m.safetensors")]) == 0
+    np.testing.assert_array_equal(nn.load_model(tmp_path / "m.safetensors").eval()(x), nn.from_mlmodel(path)(x))
+    assert main(["import", str(path), "--one-sample"]) == 2
+    assert "--one-sample is for ONNX models and ML programs" in capsys.readouterr().err
+    refused = saved(network({"x": (4,)}, ["y"], layer("y", "x", 212)), tmp_path)
+    assert main(["inspect", str(refused)]) == 1
+    assert "y (type 212): there is no such layer here" in capsys.readouterr().out
 
 
 @pytest.mark.peers

@@ -7,26 +7,44 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import FAILED, OK, print_json
+
+if TYPE_CHECKING:
+    from ..interop.coreml import Model
+    from ..interop.protobuf import Message
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
 def is_program(path: Path) -> bool:
-    """True for a file or folder with ML programs, rather than a neural network of the old kind."""
+    """True for a file or folder with ML programs, or a neural network that runs as one, for arrays of any rank."""
     from ..interop import coreml
+    from ..interop.coreml import mlmodel
 
-    return not path.exists() or not coreml.read(path).kind.startswith("neuralNetwork")
+    if not path.exists():
+        return True
+    message = _network_message(coreml.read(path))
+    return message is None or mlmodel.takes_any_rank(message)
+
+
+def _network_message(model: Model) -> Message | None:
+    """The message of a neural network of the old kind; None for other models."""
+    return model.message if model.kind.startswith("neuralNetwork") else None
 
 
 def open_network(path: Path, options: argparse.Namespace) -> Any:
     """The network of an ML program."""
     from .. import nn
+    from ..interop import coreml
 
     if options.sizes or getattr(options, "shape", None):
         raise ValueError("--size and --shape are for ONNX models. Leave them out.")
+    if path.suffix.lower() == ".mlmodel" and _network_message(coreml.read(path)) is not None:
+        if getattr(options, "one_sample", False):
+            raise ValueError("--one-sample is for ONNX models and ML programs. Leave it out.")
+        return nn.from_mlmodel(path)
     return nn.from_coreml(path, batch_axis=None if getattr(options, "one_sample", False) else 0)
 
 

@@ -13,7 +13,7 @@ from ..interop import coreml
 from ..interop.coreml import Constant, Function, TensorType
 from ..interop.coreml.elements import ELEMENTS
 from ..interop.coreml.lowering import AT_ONCE, RECORDED
-from .stages import stages_of
+from .stages import ProgramStage, stages_of
 
 
 @dataclass
@@ -92,8 +92,11 @@ def _inspected(model: coreml.Model, path: str) -> Inspection:
         try:
             for stage in stages_of(model, None, None, path):
                 stage.prepare()
+                if isinstance(stage, ProgramStage):
+                    inspection.functions.append(_function(stage.function))
         except ValueError as error:
             inspection.problems.append(str(error))
+        inspection.warnings.append("it is not an ML program, which is all that BNNSGraph takes")
     return inspection
 
 
