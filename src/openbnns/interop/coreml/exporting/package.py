@@ -55,7 +55,8 @@ def to_coreml(
     choice = Choice(labels, "classLabel", "classLabel_probs") if labels else None
     read = network._choice if isinstance(network, Recorded) else None
     if choice is not None and read is not None:  # a classifier keeps its names, and numbers stay numbers
-        choice = read if classes is None and labels == list(map(str, read.classes)) else read._replace(classes=labels)
+        same = classes is None and labels == list(map(str, read.classes))
+        choice = Choice(read.classes if same else labels, read.label, read.probabilities)
     samples = 1 if labels and batch_size is None else batch_size  # a classifier has one answer
     # A size that is not free has the number of the latest run.
     shapes = latest_input_shapes(network) if samples is None else input_shapes(network, samples)

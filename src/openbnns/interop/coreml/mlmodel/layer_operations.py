@@ -417,8 +417,8 @@ def _reduce(w: Writer, m: Message, xs: list[Value]) -> Value:
 
 def _place(kind: str) -> Any:
     def write(w: Writer, m: Message, xs: list[Value]) -> Value:
-        found = w(kind, x=xs[0], axis=np.int32(m.signed(1)), keep_dims=not m.integer(2), element="int32")
-        return w.floats(found)
+        place = w(kind, x=xs[0], axis=np.int32(m.signed(1)), keep_dims=not m.integer(2), element="int32")
+        return w.floats(place)
 
     return write
 
