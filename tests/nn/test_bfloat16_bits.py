@@ -36,7 +36,7 @@ def _plain_sums(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Products:
-    """Compares products with their definition, of operands that are all rounded or all as they are, and counts both."""
+    """A comparison of products with their definition, of operands all rounded or all as they are; it counts both."""
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -356,7 +356,7 @@ def test_lstms_of_both_precisions_do_not_share_what_native_code_knows() -> None:
 
 
 class _Optional(nn.Module):
-    """Takes arguments of any form: by name, in a dictionary, with None between them."""
+    """A network with arguments of any form: by name, in a dictionary, with None between them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ Value = Any
 """The name of a value of the program, or an array, number or text, which becomes a constant."""
 
 Layer = Callable[["Writer", Message, "list[Value]"], "Value | tuple[Value, ...]"]
-"""Writes the operations of a layer with these inputs; gives its outputs."""
+"""A function that writes the operations of a layer with these inputs and returns its outputs."""
 
 LAYERS: dict[int, tuple[str, Layer]] = {}
 """By the number that the format has for a kind of layers: its name, and the function that writes it."""
