@@ -11,7 +11,8 @@ from differences import activation_name, assert_gradient, generator
 from openbnns.parameters.activation import IDENTITY, Activation
 from openbnns.parameters.activation import ActivationKind as A
 from openbnns.parameters.convolution import Geometry
-from openbnns.reference import activation, convolution, fully_connected
+from openbnns.parameters.reduction import ReductionKind
+from openbnns.reference import activation, convolution, fully_connected, moves, selection
 
 Array = activation.Array
 TANH = Activation(A.TANH)
@@ -183,3 +184,30 @@ def test_empty_batches() -> None:
     gradients = convolution.backward(x, y, y, w, IDENTITY, g, {"dx", "dw"}, image[1:])
     assert gradients["dx"].shape == x.shape
     np.testing.assert_array_equal(gradients["dw"], np.zeros(kernel))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers that are not finite
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e308])
+def test_numbers_that_are_not_finite_raise_no_warning(bad: float) -> None:
+    """NumPy would warn of inf - inf and of overflows; the results are what they are, as they are on the native engine."""
+    image, kernel, bias = np.ones((1, 2, 3, 3)), np.ones((2, 2, 2, 2)), np.array([-bad, 0.0])
+    image[0, :, 1, 1], kernel[0, 0, 1, 1] = (bad, -bad), -bad
+    g, back = (Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, out_size) for out_size in ((2, 2), (4, 4)))
+    y = convolution.forward(image, kernel, bias, IDENTITY, g)
+    gradients = convolution.backward(image, y, y, kernel, IDENTITY, g, {"dx", "dw", "db"}, (3, 3))
+    z = convolution.transposed_forward(image, kernel, bias, IDENTITY, back)
+    others = convolution.transposed_backward(image, z, z, kernel, IDENTITY, back, {"dx", "dw", "db"}, (3, 3))
+    x, w = image.reshape(2, 9), np.vstack([image[0].ravel()[:9], np.full(9, -bad)])
+    flat = fully_connected.backward(x, None, fully_connected.forward(x, w, bias, IDENTITY), w, IDENTITY, {"dx", "dw", "db"})
+    for results in (gradients, others, flat):
+        assert results.keys() == {"dx", "dw", "db"}
+        assert not np.isfinite(results["dw"]).all()
+
+
+def test_sums_over_copies_of_numbers_that_are_not_finite() -> None:
+    assert np.isnan(moves.tile_backward(np.array([np.inf, 1.0, -np.inf, 2.0]), (2,))).tolist() == [True, False]
+    total = selection.scatter(ReductionKind.SUM, np.array([np.inf, -np.inf]), np.array([1, 1]), np.zeros(2), 0)
+    assert np.isnan(total).tolist() == [False, True]

@@ -22,6 +22,7 @@ from . import activation
 from .activation import Array
 
 
+@np.errstate(all="ignore")
 def forward(x: Array, w: Array, b: Array | None, f: Activation, g: Geometry) -> Array:
     """z(o,y,x) = b(o) + sum_{i,ky,kx} w(o,i,ky,kx) in(i, sy*y + dly*ky - up, sx*x + dlx*kx - left); y = f(z).
 
@@ -33,6 +34,7 @@ def forward(x: Array, w: Array, b: Array | None, f: Activation, g: Geometry) -> 
     return activation.forward(f, _add_bias(z, b))
 
 
+@np.errstate(all="ignore")
 def backward(
     x: Array | None,
     y: Array | None,
@@ -64,6 +66,7 @@ def backward(
     return gradients
 
 
+@np.errstate(all="ignore")
 def transposed_forward(x: Array, v: Array, b: Array | None, f: Activation, g: Geometry) -> Array:
     """z(o, sy*y + dly*ky - up, sx*x + dlx*kx - left) += v(i,o,ky,kx) in(i,y,x); y = f(z + b).
 
@@ -75,6 +78,7 @@ def transposed_forward(x: Array, v: Array, b: Array | None, f: Activation, g: Ge
     return activation.forward(f, _add_bias(z, b))
 
 
+@np.errstate(all="ignore")
 def transposed_backward(
     x: Array | None,
     y: Array | None,

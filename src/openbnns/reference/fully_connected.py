@@ -11,12 +11,14 @@ from . import activation
 from .activation import Array
 
 
+@np.errstate(all="ignore")
 def forward(x: Array, w: Array, b: Array | None, f: Activation) -> Array:
     """y = f(x W^T + b) with x (N, in), w (out, in), b (out,) or None, y (N, out)."""
     z = x @ w.T
     return activation.forward(f, z if b is None else z + b)
 
 
+@np.errstate(all="ignore")
 def backward(
     x: Array | None, y: Array | None, dy: Array, w: Array, f: Activation, wanted: Set[str], z: Array | None = None
 ) -> dict[str, Array]:

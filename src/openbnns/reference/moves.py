@@ -33,6 +33,7 @@ def tile(x: AnyArray, out_shape: tuple[int, ...], reversed_axes: bool = False) -
     return np.tile(x, _repeats(x.shape, out_shape))
 
 
+@np.errstate(all="ignore")
 def tile_backward(dy: AnyArray, in_shape: tuple[int, ...]) -> AnyArray:
     """dx(j) = sum of dy over the copies of x(j), in the shape in_shape."""
     repeats = _repeats(in_shape, dy.shape)

@@ -99,6 +99,7 @@ def scatter_nd(function: int, x: AnyArray, indices: Indices, out: AnyArray) -> A
     return _combine("scatter_nd", function, x, places, out)
 
 
+@np.errstate(all="ignore")
 def _combine(name: str, function: int, x: AnyArray, places: tuple[Any, ...], out: AnyArray) -> AnyArray:
     y: AnyArray = np.array(out)
     match function:
