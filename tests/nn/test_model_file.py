@@ -387,3 +387,16 @@ def test_random_damage_never_crashes(tmp_path: Path) -> None:
     whole, draw = path.read_bytes(), np.random.RandomState(0)
     outcomes = read_many(path, lambda _: damaged(whole, draw), nn.load_model, (ModelError, weights.DamagedFile))
     assert outcomes["read"] < 500 < sum(outcomes.values()), outcomes
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    """A table in the place of a model: its text must not be read as the length of a header."""
+    table, short = tmp_path / "wine.csv", tmp_path / "short.safetensors"
+    table.write_text("alcohol,acid,kind\n1,2,red\n")
+    short.write_bytes((100).to_bytes(8, "little") + b'{"weight"')
+    with pytest.raises(ValueError, match=r"wine\.csv: is not a safetensors file"):
+        nn.load_model(table)
+    with pytest.raises(
+        ValueError, match=r"header should have 100 bytes, but the file ends before\. The file is truncated"
+    ):
+        nn.load_model(short)

@@ -201,7 +201,9 @@ def test_numbers_that_are_not_finite_raise_no_warning(bad: float) -> None:
     z = convolution.transposed_forward(image, kernel, bias, IDENTITY, back)
     others = convolution.transposed_backward(image, z, z, kernel, IDENTITY, back, {"dx", "dw", "db"}, (3, 3))
     x, w = image.reshape(2, 9), np.vstack([image[0].ravel()[:9], np.full(9, -bad)])
-    flat = fully_connected.backward(x, None, fully_connected.forward(x, w, bias, IDENTITY), w, IDENTITY, {"dx", "dw", "db"})
+    flat = fully_connected.backward(
+        x, None, fully_connected.forward(x, w, bias, IDENTITY), w, IDENTITY, {"dx", "dw", "db"}
+    )
     for results in (gradients, others, flat):
         assert results.keys() == {"dx", "dw", "db"}
         assert not np.isfinite(results["dw"]).all()

@@ -14,6 +14,7 @@ import numpy as np
 from ..graph import functions, operations
 from ..graph.checks import probability
 from ..graph.parameter import Parameter
+from ..graph.sizes import Size
 from ..graph.tensor import Array, Tensor
 from . import initialisers
 from .arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
@@ -68,6 +69,9 @@ class Linear(Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         x = input
+        if x.ndim == 1 and not isinstance(x.shape[0], Size):  # one sample, as a parameter or a part of a batch may be
+            y: Tensor = functions.select(self.forward(functions.unsqueeze(x, 0)), 0, 0)
+            return y
         if x.ndim < 2:
             raise ValueError(
                 "Linear: needs samples with at least one axis, but the first axis, the batch, is the only one. Pass x[None] for "

@@ -316,7 +316,10 @@ class LayerNorm(_Normalization):
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
         count = int(np.prod(shape, dtype=np.int64))
-        return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
+        if x.ndim == len(shape):  # a single sample, without an axis in front
+            x = functions.unsqueeze(x, 0)
+        y = self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
+        return y if x is input else functions.select(y, 0, 0)
 
     def extra_repr(self) -> str:
         shown = "" if self.affine else ", elementwise_affine=False"
@@ -379,6 +382,7 @@ def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] |
 def fitting_end(sizes: tuple[int, ...] | None, x: Tensor, who: str) -> tuple[int, ...]:
     """The last axes of a value, which must be of these sizes; one axis if there are none."""
     shape = tuple(map(int, x.shape[-1:])) if sizes is None else sizes
-    if x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or not shape:
-        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.shape[1:]}.")
+    # A vector is one sample only for a layer that is made for its size: without one, it may be a batch of numbers.
+    if x.ndim < len(shape) + (sizes is None) or x.shape[x.ndim - len(shape) :] != shape or not shape:
+        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.shape[1:] or x.shape}.")
     return shape

@@ -12,7 +12,7 @@ import numpy as np
 from .. import operations
 from ..sizes import Size, agree, is_same, product
 from ..tensor import Tensor
-from .base import TensorLike, axes_of, axis_of, function, numbers, value
+from .base import TensorLike, axes_of, axis_of, function, numbers, value, with_shape
 from .creation import arange
 from .elementwise import eq, ge, le, mul, sub, where
 from .indexing import index_select, narrow
@@ -117,7 +117,7 @@ def unbind(input: TensorLike, dim: int = 0) -> Any:
     """The entries along ``dim``, without that axis."""
     x = value(input, "unbind")
     axis = axis_of(x, dim, "unbind")
-    return tuple(part.reshape((*x.shape[:axis], *x.shape[axis + 1 :])) for part in split(x, 1, dim))
+    return tuple(with_shape(part, (*x.shape[:axis], *x.shape[axis + 1 :])) for part in split(x, 1, dim))
 
 
 @function

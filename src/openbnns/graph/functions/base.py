@@ -15,7 +15,7 @@ from ..graph import Graph, current_graph, recording
 from ..parameter import Parameter
 from ..program import Program
 from ..seeds import next_seed
-from ..sizes import Size
+from ..sizes import AnySize, Size, is_same_shape
 from ..structure import flatten
 from ..tensor import FLOAT32, FUNCTIONS, Array, Tensor
 
@@ -127,19 +127,30 @@ def indices(given: TensorLike, who: str) -> Tensor:
     return value(given, who).as_indices(who)
 
 
+def with_shape(x: Tensor, shape: Sequence[AnySize]) -> Tensor:
+    """The same elements with exactly these sizes, unlike ``reshape``, which may take them for those of a sample."""
+    if is_same_shape(shape, x.shape):
+        return x
+    return x.reshape(shape) if isinstance(x.leaf, np.ndarray) else Tensor(x.graph, shape, source=x)
+
+
 def axis_of(x: Tensor, dim: Any, who: str, *, extra: int = 0) -> int:
     """The axis that ``dim`` names, counted from 0; ``extra`` allows one behind the last, for new axes."""
     rank = x.ndim + extra
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
-        raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has the axes 0 to {rank - 1}.")
+        axes = "no axes" if rank == 0 else "only axis 0" if rank == 1 else f"the axes 0 to {rank - 1}"
+        raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has {axes}.")
     return int(dim) % rank
 
 
 def axes_of(x: Tensor, dim: Any, who: str) -> tuple[int, ...]:
-    """Several axes, each once; None stands for all."""
+    """Several axes, each once; None stands for all. Of a single number, 0 and -1 stand for it, as in PyTorch."""
     if dim is None:
         return tuple(range(x.ndim))
-    axes = [axis_of(x, d, who) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    if x.ndim == 0 and len(given) == 1 and given[0] in (0, -1) and not isinstance(given[0], bool):
+        return ()
+    axes = [axis_of(x, d, who) for d in given]
     if len(set(axes)) != len(axes):
         raise ValueError(f"{who}: dim {dim} names an axis twice.")
     return tuple(sorted(axes))

@@ -10,7 +10,7 @@ from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize, broadcast, is_same
 from ..tensor import Tensor
-from .base import TensorLike, axis_of, function, numbers
+from .base import TensorLike, axis_of, function, numbers, with_shape
 from .elementwise import add, mul, sub
 from .indexing import index_select
 from .reductions import norm
@@ -87,6 +87,9 @@ def bmm(input: TensorLike, mat2: TensorLike) -> Any:
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> Any:
     """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
     x = numbers(input, "linear")
+    if len(weight.shape) == 1:  # that of one output, which has no axis
+        y = matmul(x, weight)
+        return y if bias is None else add(y, bias)
     if isinstance(weight, Parameter) and (bias is None or isinstance(bias, Parameter)):
         graph = x.graph
         outputs, inputs = graph.parameter(weight).shape
@@ -153,10 +156,15 @@ def _contracted(values: list[Tensor], letters: list[str], result: str, equation:
     for part, x in zip(letters, values, strict=True):
         for letter, size in zip(part, x.shape, strict=True):
             known = sizes.setdefault(letter, size)
-            if is_same(known, 1):
-                sizes[letter] = size
-            elif not is_same(size, 1) and known != size:
+            common = broadcast([known], [size])
+            if common is None:
                 raise ValueError(f"einsum: {equation!r} has axes of different sizes under the letter {letter!r}.")
+            (sizes[letter],) = common
+    # A free size that is 1 in this recording, beside one that is not, is repeated like the number 1.
+    values = [
+        with_shape(x, [n if is_same(n, sizes[c]) or n == sizes[c] else 1 for c, n in zip(part, x.shape, strict=True)])
+        for part, x in zip(letters, values, strict=True)
+    ]
     if any(c not in sizes for c in result) or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {equation!r} must name axes of the operands, each once.")
     if not result:  # the layer has no result without axes

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from ... import ReductionFunction
 from .. import operations
-from ..sizes import AnySize, Size, is_same, product
+from ..sizes import AnySize, Size, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .arrangements import diagonal
 from .base import TensorLike, axes_of, axis_of, function, numbers, value
 from .elementwise import abs, add, clamp, div, mul, ne, sqrt, square, sub
+from .shapes import expand
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "cosine_similarity", "cumprod", "cumsum", "logsumexp",
@@ -159,9 +160,12 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Any = 1, eps: float = 1e-1
 
 @function
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Any:
-    """The cosine of the angle between two vectors along ``dim``."""
-    lengths = mul(clamp(norm(x1, 2, dim), min=eps), clamp(norm(x2, 2, dim), min=eps))
-    return div(sum(mul(x1, x2), dim), lengths)
+    """The cosine of the angle between two vectors along ``dim``, an axis of the shape that both are broadcast to."""
+    a, b = numbers(x1, "cosine_similarity"), numbers(x2, "cosine_similarity")
+    products = mul(a, b)
+    a, b = (x if is_same_shape(x.shape, products.shape) else expand(x, *products.shape) for x in (a, b))
+    lengths = mul(clamp(norm(a, 2, dim), min=eps), clamp(norm(b, 2, dim), min=eps))
+    return div(sum(products, dim), lengths)
 
 
 @function

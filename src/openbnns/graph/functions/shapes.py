@@ -8,7 +8,7 @@ from typing import Any, Literal
 from .. import operations
 from ..sizes import Size, is_same, is_same_shape, product
 from ..tensor import Tensor
-from .base import TensorLike, axes_of, axis_of, function, value
+from .base import TensorLike, axes_of, axis_of, function, value, with_shape
 
 __all__ = [
     "expand", "flatten", "meshgrid", "moveaxis", "movedim", "permute", "repeat", "reshape", "squeeze", "swapdims",
@@ -43,11 +43,16 @@ def unflatten(input: TensorLike, dim: int, sizes: Sequence[int]) -> Any:
 
 @function
 def squeeze(input: TensorLike, dim: Any = None) -> Any:
-    """Remove the axes of size 1, or those of ``dim`` that have size 1."""
+    """Remove the axes of size 1, or those of ``dim`` that have size 1.
+
+    Without ``dim``, an axis of free size stays: a batch of one sample remains a batch.
+    """
     x = value(input, "squeeze")
     axes = axes_of(x, dim, "squeeze")
-    kept = [n for axis, n in enumerate(x.shape) if axis not in axes or n != 1]
-    return x.reshape(tuple(kept))
+    if dim is None:
+        axes = tuple(axis for axis in axes if not isinstance(x.shape[axis], Size))
+    kept = tuple(n for axis, n in enumerate(x.shape) if axis not in axes or n != 1)
+    return with_shape(x, kept)
 
 
 @function

@@ -93,8 +93,10 @@ def _header(file: BinaryIO, size: int, who: str) -> tuple[dict[str, Any], int]:
         raise DamagedFile(f"{who}: the file has {size} bytes, too few for a safetensors file.")
     (length,) = struct.unpack("<Q", file.read(8))
     if length > size - 8:
+        if file.read(1) != b"{":
+            raise DamagedFile(f"{who}: is not a safetensors file: its first nine bytes are not the beginning of one.")
         raise DamagedFile(
-            f"{who}: the header should have {length} bytes, but the file ends before. It is truncated or not a safetensors file."
+            f"{who}: the header should have {length} bytes, but the file ends before. The file is truncated."
         )
     if length > _LARGEST_HEADER:
         raise DamagedFile(f"{who}: the header has {length} bytes, but {_LARGEST_HEADER} are the most that is allowed.")
