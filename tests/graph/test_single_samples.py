@@ -19,6 +19,7 @@ BODIES: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {
     "squeeze of two axes": (lambda x: F.squeeze(x[:, :1], (0, 1)), lambda x: x[0, 0] if len(x) == 1 else x[:, 0]),
     "squeeze keeps the batch": (lambda x: x[:, :1, :1].squeeze(), lambda x: x[:, 0, 0]),
     "unbind": (lambda x: F.tanh(F.unbind(x, 0)[0]), lambda x: np.tanh(x[0])),
+    "expand": (lambda x: x[:, 0].unsqueeze(1).expand(-1, 2, -1), lambda x: np.stack([x[:, 0]] * 2, 1)),
     "einsum": (
         lambda x: F.einsum("...i,...i->...", x[:, :1], x[:, 0]),
         lambda x: np.einsum("aci,bi->ab", x[:, :1], x[:, 0]),
@@ -64,6 +65,16 @@ def test_einsum_repeats_one_sample_against_a_named_axis() -> None:
         net(numbers(4, 3, 5))
 
 
+def test_expand_repeats_one_sample() -> None:
+    net, x = network(lambda x: x.expand(4, 3, 5) * 2), numbers(1, 3, 5)
+    np.testing.assert_array_equal(net(x), np.repeat(2 * x, 4, axis=0))
+    np.testing.assert_array_equal(net.backward(np.ones((4, 3, 5), np.float32)), np.full((1, 3, 5), 8))
+    many = numbers(4, 3, 5)
+    np.testing.assert_array_equal(net(many), 2 * many)
+    with pytest.raises(ValueError, match=r"expand: \(N, 3, 5\) cannot be repeated to \(4, 3, 5\)"):
+        net(numbers(2, 3, 5))
+
+
 @pytest.mark.parametrize(("one", "other"), [((4, 1), (4, 3)), ((4, 3), (3,)), ((2, 1, 3), (4, 3)), ((), (2, 3))])
 def test_cosine_similarity_of_shapes_that_are_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     a, b = np.asarray(numbers(*one, seed=1), np.float32), numbers(*other, seed=2)
@@ -71,6 +82,8 @@ def test_cosine_similarity_of_shapes_that_are_broadcast(one: tuple[int, ...], ot
         wide, high = np.broadcast_arrays(x.astype(np.float64), y)
         lengths = np.sqrt((wide**2).sum(-1) * (high**2).sum(-1))
         np.testing.assert_allclose(F.cosine_similarity(x, y, dim=-1), (wide * high).sum(-1) / lengths, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"cosine_similarity: \(2,\) and \(3,\) do not fit together"):
+        F.cosine_similarity(np.ones(2, np.float32), np.ones(3, np.float32), dim=0)
     if a.ndim:
         assert openbnns.gradcheck(lambda x, y: F.cosine_similarity(x, y * 2, dim=-1), a, b, verbose=False)
 

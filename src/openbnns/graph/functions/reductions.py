@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ... import ReductionFunction
 from .. import operations
-from ..sizes import AnySize, Size, is_same, is_same_shape, product
+from ..sizes import AnySize, Size, broadcast, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .arrangements import diagonal
 from .base import TensorLike, axes_of, axis_of, function, numbers, value
@@ -162,10 +162,12 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Any = 1, eps: float = 1e-1
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between two vectors along ``dim``, an axis of the shape that both are broadcast to."""
     a, b = numbers(x1, "cosine_similarity"), numbers(x2, "cosine_similarity")
-    products = mul(a, b)
-    a, b = (x if is_same_shape(x.shape, products.shape) else expand(x, *products.shape) for x in (a, b))
-    lengths = mul(clamp(norm(a, 2, dim), min=eps), clamp(norm(b, 2, dim), min=eps))
-    return div(sum(products, dim), lengths)
+    shape = broadcast(a.shape, b.shape)
+    if shape is None:
+        raise ValueError(f"cosine_similarity: {a.shape} and {b.shape} do not fit together. They must broadcast.")
+    a, b = (x if is_same_shape(x.shape, shape) else expand(x, *shape) for x in (a, b))
+    # Divided first, so that the gradient along a vector, which is 0, is not what rounding leaves of larger numbers.
+    return sum(mul(*(div(x, clamp(norm(x, 2, dim, True), min=eps)) for x in (a, b))), dim)
 
 
 @function

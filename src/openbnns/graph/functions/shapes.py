@@ -101,7 +101,7 @@ def expand(input: TensorLike, *sizes: Any) -> Any:
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
     own = [1] * (len(given) - x.ndim) + list(x.shape)
     wanted = [n if not isinstance(s, Size) and s == -1 else s for n, s in zip(own, given, strict=False)]
-    if x.ndim > len(given) or any(not is_same(n, 1) and n != s for n, s in zip(own, wanted, strict=True)):
+    if x.ndim > len(given) or any(not is_same(n, 1) and n not in (s, 1) for n, s in zip(own, wanted, strict=True)):
         raise ValueError(f"expand: {x.shape} cannot be repeated to {tuple(given)}. Only axes of size 1 can.")
     if is_same_shape(wanted, x.shape):
         return x
