@@ -773,6 +773,25 @@ class Tensor(Expression):
         """The number of axes."""
         return self.ndim
 
+    def numel(self) -> AnySize:
+        """The number of elements."""
+        return self.count
+
+    def clone(self) -> Tensor:
+        """The value itself, which nothing changes."""
+        return self
+
+    def view_as(self, other: Any) -> Tensor:
+        """The same elements in the shape of another value."""
+        return _operated("reshape", self, *other.shape)
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TypeError(
+            "A Tensor does not change, so that x[...] = y is not possible in forward(). Make a new one: "
+            "x = nn.functional.where(mask, y, x), x.masked_fill(mask, number), x.scatter(dim, index, y), or nn.functional.cat "
+            "of what stays and what is new."
+        )
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a value without axes.")
@@ -797,6 +816,10 @@ class Tensor(Expression):
         if name in ("nonzero", "masked_select", "unique", "argwhere"):
             raise TypeError(f"{name}: is not possible in forward(). {DEPENDS_ON_NUMBERS}")
         hint = f" Write nn.functional.{name}(x, ...)." if name in function_names else nearest(name, dir(self))
+        if name.endswith("_"):  # PyTorch's functions that write to their first argument
+            plain = name.rstrip("_")
+            new = f"x.{plain}(...)" if hasattr(type(self), plain) else f"nn.functional.{plain}(x, ...)"
+            hint = " A Tensor does not change." + (f" Write x = {new}." if plain in function_names else "")
         if name in ("to", "cpu", "cuda", "double", "half", "type"):
             hint = " Leave it out: everything computes in float32 on the CPU."
         raise AttributeError(f"A Tensor has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")

@@ -244,6 +244,11 @@ _ELSEWHERE = {
     "ParameterList": "attributes, self.scale_0 = nn.Parameter(...), or modules that hold them in an nn.ModuleList",
     "Dense": "nn.Linear",
     "lr_scheduler": "nn.StepLR, nn.OneCycleLR and the like",
+    "ParameterDict": "attributes, or modules that hold the parameters in an nn.ModuleDict",
+    "Unfold": "nn.functional.unfold",
+    "Fold": "nn.functional.fold",
+    "SyncBatchNorm": "nn.BatchNorm2d, and nn.Trainer(..., sync_batch_norm=True)",
+    "swa_utils": "nn.EMA(net, decay)",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 

@@ -242,6 +242,13 @@ class Module:
                 )
             self._replace(self._children, name, None)
         elif name in self._buffers:
+            if current_graph() is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a buffer, and forward assigns to it. forward is recorded once, and the "
+                    f"recording runs for every batch, so that this would happen once. Return the new value as a further output, "
+                    f"and assign it after the call, net.{name} = value; or use nn.BatchNorm1d and its siblings, which keep "
+                    "running statistics."
+                )
             self._buffers[name][...] = value  # filters hold its memory
             return
         super().__setattr__(name, value)
