@@ -100,6 +100,9 @@ ONE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sigmoid": (lambda x: x.sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
     "silu": (F.silu, lambda x: x / (1 + np.exp(-x))),
     "mish": (F.mish, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+    "softplus, threshold": (
+        lambda x: F.softplus(x, 2, 0.3), lambda x: np.where(2 * x > 0.3, x, np.log1p(np.exp(2 * x)) / 2),
+    ),
     "softplus": (lambda x: F.softplus(x, beta=2), lambda x: np.log1p(np.exp(2 * x)) / 2),
     "gelu": (F.gelu, lambda x: x * (1 + erf(x / np.sqrt(2))) / 2),
     "tanhshrink": (F.tanhshrink, lambda x: x - np.tanh(x)),

@@ -90,7 +90,6 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "assignment": (lambda s, x: assigned_at_computed_places(x), r"places that are computed\. Use torch\.scatter"),
     "whole sums of numbers": (lambda s, x: x.detach().cumsum(1, dtype=torch.int64), r"torch\.cumsum: .*dtype=torch\.int64"),
     "indices of volumes": (lambda s, x: F.adaptive_max_pool3d(x[:, None, None], 1, True)[0], r"adaptive_max_pool3d"),
-    "option that we do not have": (lambda s, x: F.softplus(x, threshold=2), r"threshold=2 has no counterpart"),
     "antialias": (
         lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="bilinear", antialias=True),
         r"interpolate: antialias=True has no counterpart",
@@ -149,7 +148,6 @@ MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "max_norm": (lambda: T.Embedding(5, 3, max_norm=1.0), tokens(5, 3, 4), r"nn\.Embedding: max_norm=1\.0 has no"),
     "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
     "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
-    "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
     "volumes with indices": (
         lambda: T.MaxPool3d(1, return_indices=True),
         floats(3, 4, 2, 2, 2),

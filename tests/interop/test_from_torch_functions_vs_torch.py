@@ -89,7 +89,7 @@ case("all samples, several entries", lambda x: x[torch.arange(len(x))[:, None], 
 case("all samples of another axis", lambda x: x.transpose(0, 1)[:, torch.arange(len(x)), 1:].transpose(0, 1))
 case("options of activations", lambda x: (
     F.leaky_relu(x, 0.3) + F.elu(x, alpha=0.7, inplace=False) + F.gelu(x, approximate="tanh") + F.hardtanh(x, -0.5, 0.7)
-    + F.threshold(x, 0.2, 0.4) + F.softplus(x, beta=1.7) + F.celu(x, 1.3) + F.relu(x.clone(), True)
+    + F.threshold(x, 0.2, 0.4) + F.softplus(x, beta=1.7) + F.softplus(x, 2, 0.4) + F.celu(x, 1.3) + F.relu(x.clone(), True)
 ))  # fmt: skip
 case("in place activations", lambda x: F.relu_(x * 1) + F.leaky_relu_(x * 1, 0.2) + F.elu_(x * 1) + F.selu_(x * 1)
      + F.celu_(x * 1)

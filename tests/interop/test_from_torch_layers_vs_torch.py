@@ -72,7 +72,7 @@ def gelu(name: str, d: Draws) -> Made:
 
 @layer("Softplus")
 def softplus(name: str, d: Draws) -> Made:
-    return T.Softplus(beta=d.real(0.5, 2), threshold=d.one(20, 30)), (3 * anywhere(d),)
+    return T.Softplus(beta=d.real(0.5, 2), threshold=d.one(20, 30, 0.5)), (3 * anywhere(d),)
 
 
 @layer("Hardtanh")
@@ -241,11 +241,11 @@ def padding(name: str, d: Draws) -> Made:
 
 @layer("Upsample")
 def upsample(name: str, d: Draws) -> Made:
-    axes = d.number(1, 2)
-    mode = d.one("nearest", "nearest-exact", *(["linear"] if axes == 1 else ["bilinear", "bicubic"]))
+    axes = d.number(1, 3)
+    mode = d.one("nearest", "nearest-exact", *{1: ["linear"], 2: ["bilinear", "bicubic"], 3: ["trilinear"]}[axes])
     corners = d.flag() if not mode.startswith("nearest") else None
     size = {"scale_factor": d.one(2, 1.5, 2.0)} if d.flag() else {"size": tuple(d.number(2, 9) for _ in range(axes))}
-    return T.Upsample(mode=mode, align_corners=corners, **size), (floats(3, 2, *[4, 6][:axes]),)
+    return T.Upsample(mode=mode, align_corners=corners, **size), (floats(3, 2, *[4, 6, 3][:axes]),)
 
 
 @layer("UpsamplingNearest2d", "UpsamplingBilinear2d")

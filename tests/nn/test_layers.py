@@ -282,6 +282,15 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Formula]] = {
         lambda: nn.Upsample(scale_factor=1.7, mode="bilinear"), (3, 5, 4),
         linear([8, 6], lambda n, m: ((np.arange(m) + 0.5) / 1.7 - 0.5)),
     ),
+    "Upsample, volumes": (lambda: nn.Upsample((7, 3, 4)), (3, 5, 4, 2), nearest([7, 3, 4])),
+    "Upsample, trilinear": (
+        lambda: nn.Upsample(scale_factor=(2, 1, 3), mode="trilinear"), (2, 3, 4, 2),
+        linear([6, 4, 6], lambda n, m: (np.arange(m) + 0.5) * n / m - 0.5),
+    ),
+    "Upsample, trilinear corners": (
+        lambda: nn.Upsample((4, 3, 5), mode="trilinear", align_corners=True), (2, 3, 4, 2),
+        linear([4, 3, 5], lambda n, m: np.arange(m) * (n - 1) / (m - 1)),
+    ),
     "PixelShuffle": (lambda: nn.PixelShuffle(3), (18, 4, 5), pixels),
     "PixelUnshuffle": (
         lambda: nn.PixelUnshuffle(2), (3, 6, 4),
@@ -305,6 +314,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Formula]] = {
     "Hardshrink": (lambda: nn.Hardshrink(0.3), (5, 4), lambda x, p: np.where(np.abs(x) > 0.3, x, 0)),
     "Softshrink": (lambda: nn.Softshrink(0.3), (5, 4), lambda x, p: np.sign(x) * np.maximum(np.abs(x) - 0.3, 0)),
     "Tanhshrink": (lambda: nn.Tanhshrink(), (5, 4), lambda x, p: x - np.tanh(x)),
+    "Softplus, threshold": (
+        lambda: nn.Softplus(2.5, 0.5), (5, 4), lambda x, p: np.where(2.5 * x > 0.5, x, np.log1p(np.exp(2.5 * x)) / 2.5),
+    ),
     "Softplus": (lambda: nn.Softplus(2.5), (5, 4), lambda x, p: np.log1p(np.exp(2.5 * x)) / 2.5),
     "Mish": (lambda: nn.Mish(), (5, 4), lambda x, p: x * np.tanh(np.log1p(np.exp(x)))),
     "GLU": (lambda: nn.GLU(1), (6, 4), lambda x, p: x[:, :3] * sigmoid(x[:, 3:])),

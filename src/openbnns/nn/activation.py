@@ -211,7 +211,9 @@ class Tanh(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(beta x)) / beta, computed without overflow, so that ``threshold`` makes no difference.
+    """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``.
+
+    It is computed without overflow, so that thresholds of 15 and more make no difference in float32.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -224,6 +226,12 @@ class Softplus(_Activation):
         if not beta > 0:
             raise ValueError(f"Softplus: beta is {beta}. It must be greater than 0.")
         self.beta, self.threshold = float(beta), float(threshold)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.threshold >= 15:
+            return super().forward(input)
+        y: Tensor = functions.softplus(input, self.beta, self.threshold)
+        return y
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.softplus(alpha=1.0 / self.beta, beta=self.beta)

@@ -1,4 +1,4 @@
-"""Resized signals (channels, length) and images (channels, height, width). Pairs are (vertical, horizontal)."""
+"""Resized signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from ..graph.tensor import Array, Tensor
 from .arguments import check_rank, options, positive
 from .module import Layer
 
-_MODES = {"nearest": (1, 2), "nearest-exact": (1, 2), "linear": (1,), "bilinear": (2,), "bicubic": (2,)}
-_AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
+_MODES = {
+    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
+}  # fmt: skip
+_AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
 
 
 class Upsample(Layer):
-    """Signals or images resampled to ``size``, or ``scale_factor`` times as large: (C, H, W) -> (C, H', W').
+    """Signals, images or volumes resampled to ``size``, or ``scale_factor`` times as large: (C, H, W) -> (C, H', W').
 
-    ``mode`` is "nearest", "nearest-exact", "linear" for signals, "bilinear" or "bicubic" for images. ``align_corners`` puts
+    ``mode`` is "nearest", "nearest-exact", "linear" for signals, "bilinear" or "bicubic" for images, "trilinear" for
+    volumes. Sizes and factors of several axes are in the order of the axes. ``align_corners`` puts
     the outermost samples onto the outermost pixels; otherwise positions are those of the centres of pixels. Where a factor
     does not give a whole size, positions follow from the factor, or with ``recompute_scale_factor`` from the sizes.
 
@@ -39,7 +42,7 @@ class Upsample(Layer):
         self,
         size: int | Sequence[int] | None = None,
         scale_factor: float | Sequence[float] | None = None,
-        mode: Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"] = "nearest",
+        mode: Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear"] = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
@@ -67,8 +70,10 @@ class Upsample(Layer):
     def forward(self, input: Tensor) -> Tensor:
         x = input
         who, axes = type(self).__name__, x.ndim - 2
-        if axes not in _MODES[self.mode]:
-            check_rank(who, x, _MODES[self.mode][-1] + 1, _AXES[_MODES[self.mode][-1]])
+        possible = _MODES[self.mode]
+        if axes not in possible:
+            usual = possible[0] if len(possible) == 1 else 2
+            check_rank(who, x, usual + 1, _AXES[usual])
         image = x.shape[2:]
         ratios: list[float | None] = [None] * axes  # pixels of the input per pixel of the output, if not the sizes tell
         if self.size is not None:
@@ -87,7 +92,7 @@ class Upsample(Layer):
             if not self.recompute_scale_factor and not self.align_corners:
                 exact = [n * f == m for n, m, f in zip(image, sizes, factors, strict=True)]
                 ratios = [None if e else 1 / f for e, f in zip(exact, factors, strict=True)]
-        if self.mode in ("nearest", "linear", "bilinear") and not any(ratios):
+        if self.mode in ("nearest", "linear", "bilinear") and axes < 3 and not any(ratios):
             linear = self.mode != "nearest"
             return x.graph.append(operations.Resize(x, (*x.shape[:2], *sizes), linear, self.align_corners))
         if self.mode.startswith("nearest"):

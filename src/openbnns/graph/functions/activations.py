@@ -12,7 +12,7 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .arrangements import chunk
 from .base import TensorLike, axis_of, function, numbers
-from .elementwise import mul, sub
+from .elementwise import gt, mul, sub, where
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
@@ -164,8 +164,14 @@ def threshold(input: TensorLike, threshold: float, value: float, inplace: bool =
 
 @function
 def softplus(input: TensorLike, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + exp(beta x)) / beta; computed without overflow, so that ``threshold`` makes no difference."""
-    return _activated(_F.softplus(alpha=1.0 / float(beta), beta=float(beta)), input, "softplus")
+    """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``.
+
+    It is computed without overflow, so that thresholds of 15 and more make no difference in float32.
+    """
+    y = _activated(_F.softplus(alpha=1.0 / float(beta), beta=float(beta)), input, "softplus")
+    if threshold >= 15:
+        return y
+    return where(gt(input, float(threshold) / float(beta)), input, y)
 
 
 @function

@@ -9,7 +9,6 @@ from typing import Any
 from ...nn import activation, convolution, layers, normalization, padding, pooling, resize, sequences
 from ...nn.module import Module
 from ..converted.tensors import Misfit
-from .operations.elementwise import check_threshold
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,6 @@ def _plain(value: Any) -> Any:
 
 def _has(name: str) -> Callable[[Any], bool]:
     return lambda module: getattr(module, name) is not None
-
-
-def _softplus(module: Any) -> None:
-    check_threshold(module.threshold)
 
 
 def _named_axis(module: Any) -> None:
@@ -94,7 +89,7 @@ KINDS: dict[str, Kind] = {
     "Sigmoid": _simple(activation.Sigmoid),
     "LogSigmoid": _simple(activation.LogSigmoid),
     "Tanh": _simple(activation.Tanh),
-    "Softplus": Kind(activation.Softplus, "plain", ("beta", "threshold"), check=_softplus),
+    "Softplus": Kind(activation.Softplus, "plain", ("beta", "threshold")),
     "Softsign": _simple(activation.Softsign),
     "Softshrink": _simple(activation.Softshrink, "lambd"),
     "Hardshrink": _simple(activation.Hardshrink, "lambd"),

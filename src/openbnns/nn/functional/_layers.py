@@ -203,7 +203,7 @@ def _with_statistics(input: TensorLike, layer: Any, mean: Any, variance: Any, wh
 
 
 PadMode = Literal["constant", "reflect", "replicate", "circular"]
-ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"]
+ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear"]
 
 
 @function
@@ -233,7 +233,7 @@ def interpolate(
     input: TensorLike, size: Any = None, scale_factor: Any = None, mode: ResizeMode = "nearest", align_corners: bool | None =
     None, recompute_scale_factor: bool | None = None,
 ) -> Any:  # fmt: skip
-    """Signals or images sampled anew; see Upsample.
+    """Signals, images or volumes sampled anew; see Upsample.
 
     >>> import numpy as np
     >>> from openbnns import nn

@@ -204,14 +204,7 @@ add(ACTIVATIONS, "F.threshold", _activation(F.threshold))
 
 @operation(ACTIVATIONS, "F.softplus")
 def softplus(call: Call, input: ForeignTensor, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
-    check_threshold(plain(threshold, "threshold"))
-    return F.softplus(input.numbers, plain(beta, "beta"))
-
-
-def check_threshold(threshold: float) -> None:
-    """Softplus is computed without a threshold; from 15 on the difference is below the precision of float32."""
-    if threshold < 15:
-        raise Misfit(f"softplus with threshold={threshold} has no counterpart here, only thresholds of at least 15")
+    return F.softplus(input.numbers, plain(beta, "beta"), plain(threshold, "threshold"))
 
 
 @operation(ACTIVATIONS, "F.prelu")
