@@ -65,6 +65,7 @@ class Graph:
         self.generator = generator  # for the parameters that are made while the graph is recorded
         self.parameters: list[Parameter] = []  # parameters that the operations use, each once
         self.inputs: list[Tensor] = []
+        self.added_to_scores: set[Tensor] = set()  # inputs that attention reads as numbers, which booleans are not
         self.operations: list[Operation] = []
         self.outputs: list[Tensor] = []
         self.modules: list[Any] = []  # modules being called, outermost first
@@ -161,6 +162,15 @@ class Graph:
         given = any(value is one for one in self.inputs)
         return given and not any(v.storage is value for op in self.operations for v in op.inputs)
 
+    def adds_to_scores(self, mask: Tensor) -> None:
+        """Note that attention adds a value to its scores: an input that it was moved out of takes no booleans."""
+        storage = mask.storage
+        while storage.producer is not None and storage.producer.moves and not mask.is_number:
+            mask = storage.producer.inputs[0]
+            storage = mask.storage
+        if not mask.is_number and any(storage is one for one in self.inputs):
+            self.added_to_scores.add(storage)
+
     def make_whole(self, value: Tensor) -> bool:
         """Turn a value and the inputs that it was moved out of into whole numbers; False if it was computed otherwise.
 
@@ -181,7 +191,8 @@ class Graph:
         for operation in self.operations:
             read = [v.storage for v in operation.inputs]
             if operation.moves and read and all(v in whole or v.dtype.kind == "i" for v in read):
-                whole |= dict.fromkeys(operation.outputs)
+                # Not those that are whole already: operations that read them as such must not get them as float32.
+                whole |= dict.fromkeys(v for v in operation.outputs if v.dtype.kind != "i")
         for operation in list(self.operations):
             if not (operation.takes_integers or any(v in whole for v in operation.outputs)):
                 self._convert(operation, whole)

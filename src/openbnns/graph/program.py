@@ -23,7 +23,7 @@ from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
 from . import waiting
-from .calls import Call, CallList, NumpyCall, adding, arrays, copying, in_turn, listed, name_of
+from .calls import Call, CallList, adding, arrays, clearing, copying, in_turn, listed, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
 from .memory import Arena, Block, plan
@@ -406,9 +406,8 @@ class Program:
         self.input_gradients = [self._gradient(value) for value in self.graph.inputs]
         for value, gradient in zip(self.graph.inputs, self.input_gradients, strict=True):
             if gradient is not None and value not in written:  # nothing depends on this input
-                if value in self._outside:  # others may write there in between
-                    self._backward.calls.append(_zeroing(gradient))
-                gradient[...] = 0
+                # At every run: other programs may write to this memory in between, those of other sizes share it.
+                self._backward.calls.append(clearing(gradient))
 
     def _bind_step(self, step: BackwardStep, needed: set[Tensor]) -> None:
         """One backward step. ``needed`` are the storages whose gradients those of the parameters follow from."""
@@ -468,6 +467,11 @@ class Program:
             raise ValueError(
                 f"input {index} is {samples.dtype}, but the network takes whole numbers from it: rows of a table, lengths or "
                 "a mask. Pass integers, e.g. .astype(np.int64), or booleans for a mask."
+            )
+        if samples.dtype.kind == "b" and self.graph.inputs[index] in self.graph.added_to_scores:
+            raise ValueError(
+                f"input {index} is boolean, but the network adds it to scores of attention, as numbers. Write "
+                "attn_mask=mask.bool() in forward, if true stands for positions that take part; or pass numbers, 0 and -inf."
             )
         target[...] = samples
 
@@ -604,7 +608,3 @@ def _is_settled(leaf: object) -> bool:
         base = leaf.base
         return not leaf.flags.writeable and not (isinstance(base, np.ndarray) and base.flags.writeable)
     return isinstance(leaf, (Parameter, Size))
-
-
-def _zeroing(array: Array) -> Call:
-    return NumpyCall(array.fill, 0)

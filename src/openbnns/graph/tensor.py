@@ -697,6 +697,9 @@ class Tensor(Expression):
         self.source = source  # the value whose memory this one shows in another shape
         self.leaf = leaf  # the parameter, the constant array or the size that it stands for
         self.producer: Operation | None = None  # what computes it
+        self.is_number: bool = (
+            source is not None and source.is_number
+        )  # whether float() made it out of a mask or an input
 
     @property
     def storage(self) -> Tensor:
@@ -712,7 +715,7 @@ class Tensor(Expression):
     def is_mask(self) -> bool:
         """True if its 1 and 0 say where something holds, and are not numbers to compute with."""
         producer = self.storage.producer
-        if producer is None:
+        if producer is None or self.is_number:
             return False
         return producer.is_mask or (producer.moves and all(value.is_mask for value in producer.inputs))
 
@@ -849,7 +852,7 @@ _OF_NUMPY = {
 
 # Attributes that are for modules of this package only, left out of listings for users.
 _UNLISTED = (
-    "as_indices", "concrete", "count", "graph", "is_mask", "leaf", "producer", "source", "storage",
+    "as_indices", "concrete", "count", "graph", "is_mask", "is_number", "leaf", "producer", "source", "storage",
 )  # fmt: skip
 
 

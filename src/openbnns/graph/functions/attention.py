@@ -35,8 +35,9 @@ def scaled_dot_product_attention(
 ) -> Any:
     """softmax(query keyᵀ scale + mask) value over the last two axes, (..., T, D) with (..., S, D).
 
-    ``attn_mask`` is added to the scores; one of booleans says which of them take part. ``is_causal`` lets every position
-    see those before it and itself. ``scale`` is 1 / sqrt(D) if left out.
+    ``attn_mask`` is added to the scores; one of booleans says which of them take part. Of a mask that is an input of the
+    network, write ``mask.bool()``: the network is recorded before it is known whether there are booleans. ``is_causal``
+    lets every position see those before it and itself. ``scale`` is 1 / sqrt(D) if left out.
 
     Where query, key and value have the same axes in front, and the mask is an array, all of it is one operation, which
     neither keeps the scores nor computes those that are masked at the end of their row. Heads that were split and
@@ -68,6 +69,8 @@ def scaled_dot_product_attention(
             attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
         elif isinstance(attn_mask, Tensor) and attn_mask.is_mask:
             attn_mask = where(attn_mask, 0.0, -np.inf)
+        elif isinstance(attn_mask, Tensor):
+            q.graph.adds_to_scores(attn_mask)
         scores = add(scores, attn_mask)
     weights = softmax(scores, -1)
     return matmul(dropout(weights, rate) if rate else weights, v)

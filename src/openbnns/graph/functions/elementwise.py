@@ -581,8 +581,13 @@ def detach(input: TensorLike) -> Any:
 
 @function
 def as_numbers(input: TensorLike) -> Any:
-    """The input as numbers to compute with: whole numbers become float32."""
-    return numbers(input, "float")
+    """The input as numbers to compute with: whole numbers become float32, and a mask is no longer one."""
+    x = numbers(input, "float")
+    if not x.is_mask and (x.storage.producer is not None or x.storage.leaf is not None):
+        return x
+    y = Tensor(x.graph, x.shape, source=x)
+    y.is_number = True
+    return y
 
 
 @function
