@@ -22,7 +22,7 @@ BODIES: dict[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {
     "expand": (lambda x: x[:, 0].unsqueeze(1).expand(-1, 2, -1), lambda x: np.stack([x[:, 0]] * 2, 1)),
     "einsum": (
         lambda x: F.einsum("...i,...i->...", x[:, :1], x[:, 0]),
-        lambda x: np.einsum("aci,bi->ab", x[:, :1], x[:, 0]),
+        lambda x: np.einsum("nck,mk->nm", x[:, :1], x[:, 0]),
     ),
 }
 
@@ -57,7 +57,7 @@ def test_gradients_of_one_sample(name: str) -> None:
 
 
 def test_einsum_repeats_one_sample_against_a_named_axis() -> None:
-    """Of one sample, the batch axis of ``b`` is repeated along the rows of ``a``; more samples must be as many as rows."""
+    """The batch axis of one sample is repeated along the rows; more samples must be as many as there are rows."""
     net = network(lambda x: F.einsum("...i,...i->...", x, x[:, 0]))
     x = numbers(1, 3, 5)
     np.testing.assert_allclose(net(x), np.einsum("abi,ci->ab", x, x[:, 0]), rtol=1e-5)
@@ -106,14 +106,14 @@ def test_layers_on_a_value_without_a_batch() -> None:
             )  # fmt: skip
 
     net, x = Prototypes(), numbers(3, 4)
-    found = net(x)
+    results = net(x)
     weight, bias = net.linear.weight.data, net.linear.bias.data
     centred = (x[0] - x[0].mean()) / np.sqrt(x[0].var() + 1e-5)
     expected = [
         weight @ net.start.data + bias, weight @ x[0] + bias, centred,
         x[0] / np.sqrt((x[0] ** 2).mean()), centred, net.matrix.data @ x[0], x @ net.vector.data + net.start.data[0],
     ]  # fmt: skip
-    for y, right in zip(found, expected, strict=True):
+    for y, right in zip(results, expected, strict=True):
         assert y.shape == right.shape
         np.testing.assert_allclose(y, right, rtol=2e-5, atol=1e-6)
     assert openbnns.gradcheck(net, x, verbose=False)

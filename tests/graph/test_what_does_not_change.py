@@ -56,8 +56,8 @@ def test_other_names_keep_their_numbers() -> None:
         return x, y, F.relu(x, inplace=True), x.clone(), x[:, :1].view_as(x[:, 0]) * (x.numel() // x.shape[0])
 
     x = numbers(4, 3)
-    found = run(body)
-    for one, other in zip(found, (x, x + 1, np.maximum(x, 0), x, 3 * x[:, 0]), strict=True):
+    results = run(body)
+    for one, other in zip(results, (x, x + 1, np.maximum(x, 0), x, 3 * x[:, 0]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
