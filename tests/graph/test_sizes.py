@@ -202,6 +202,32 @@ def test_expressions_are_shown_as_python_reads_them() -> None:
     assert (n * t + 1).expression.names() == {"N", "T"} == (n // (t + 1)).expression.names()
 
 
+def test_divisions_that_come_out_even_are_exact() -> None:
+    """Sizes behind windows are sums, and shapes are computed by dividing products of them."""
+    _, n, t = n_and_t()
+    assert repr(32 * (t - 1) * n // (8 * (t - 1) * n)) == "4" and repr((n * n - t * t) // (n + t)) == "N - T"
+    assert repr((2 * n + 4 * t) // (n + 2 * t)) == "2" and repr((n * n - 1) // (n - 1)) == "N + 1"
+    for odd in ((n * t + n) // (t + 2), (3 * n + 3 * t) // (2 * n + 2 * t), n // (n + t)):
+        assert "//" in repr(odd)
+
+
+def test_the_only_number_of_a_size_that_makes_others_equal() -> None:
+    _, n, t = n_and_t()
+    assert (16 * n * t - 112 * n).expression.root() == ("T", 7) and (5 - n).expression.root() == ("N", 5)
+    for none in (n - t, n * n - 4, 2 * t - 3, t + 4, n * t, n // 2 - 3):
+        assert none.expression.root() is None, none
+
+
+def test_files_have_the_only_number_that_a_check_allows() -> None:
+    free = FreeSizes({"N": 4, "T": 7})
+    n, t = free.size("N"), free.size("T")
+    assert agree(n * t * 16, n * 112) and free.without_guards() == {"N": "N", "T": 7}
+    assert str(free.guards[0]).startswith("T is 7 at ")
+    other = FreeSizes({"N": 4, "T": 6})
+    assert not agree(other.size("N") * other.size("T") * 16, other.size("N") * 112)
+    assert other.wanted == {"T": 7} and free.wanted == {}
+
+
 def test_what_files_without_guards_have_in_place_of_free_sizes() -> None:
     free = FreeSizes({"N": 4, "M": 4, "T": 6, "U": 5})
     n, m, t, _ = (free.size(name) for name in free.numbers)

@@ -476,6 +476,69 @@ def test_sizes_that_only_some_numbers_fit_are_found(tmp_path: Path) -> None:
     np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-6)
 
 
+def test_a_number_in_a_node_decides_a_size_that_the_file_leaves_open(tmp_path: Path) -> None:
+    """Exporters write numbers of their example into shapes, and say that the axis is free."""
+    nodes = [
+        node("Shape", "x", "shape"), node("Gather", "shape one", "n"), node("Mul", "n two", "m"),
+        node("Concat", "nine m four", "heads", axis=0), node("Reshape", "x heads", "h"), node("MatMul", "h w", "y"),
+    ]  # fmt: skip
+    weights = {name: np.array([n]) for name, n in (("one", 1), ("two", 2), ("four", 4), ("nine", 9))} | {
+        "w": floats(4, 6)
+    }
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["T", "N", 8]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(9, 3, 8)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-4, 1e-5)
+    with pytest.raises(ValueError, match=r"(?s)does not take .*\(8, 3, 8\).*T is 9 at Reshape 'Reshape_h'"):
+        net(floats(8, 3, 8))
+    net.to_onnx(tmp_path / "again.onnx")
+    again = nn.from_onnx(tmp_path / "again.onnx")
+    np.testing.assert_allclose(again(x), net(x), 1e-5, 1e-6)
+    (port,) = onnx.load(tmp_path / "again.onnx").graph.input
+    assert [size.dim_value or size.dim_param for size in port.type.tensor_type.shape.dim] == [9, "N", 8]
+
+
+def test_numbers_that_several_nodes_decide_are_found_one_after_the_other(tmp_path: Path) -> None:
+    nodes = [node("Add", "x a", "p"), node("Reshape", "p shape", "q"), node("Add", "q b", "y")]
+    weights = {"a": floats(5, 1), "shape": np.array([0, -1]), "b": floats(1, 15)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", "H", "W"]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(2, 5, 3)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-6)
+
+
+def test_whole_numbers_that_numpy_moves_leave_all_sizes_free(tmp_path: Path) -> None:
+    """Entries of several whole numbers of an object, looked up in tables: one recording for all of them."""
+    nodes = [
+        node("Gather", "boxes one", "left", axis=2), node("Gather", "table left", "e"), node("Add", "x e", "a"),
+        node("Transpose", "left", "turned", perm=[1, 0]), node("Cast", "turned", "t", to=FLOAT), node("Identity", "a", "y"),
+    ]  # fmt: skip
+    weights = {"one": np.array(1), "table": floats(20, 6)}
+    inputs = {"x": ["N", "K", 6], "boxes": ["N", "K", 4]}
+    path = write(tmp_path / "m.onnx", nodes, inputs, ["y", "t"], weights, kinds={"boxes": INT64})
+    net = nn.from_onnx(path)
+    for n, k in ((2, 3), (1, 1), (4, 7)):
+        given = [floats(n, k, 6), RANDOM.randint(0, 20, (n, k, 4))]
+        for ours, theirs in zip(net(*given), by_reference(path, given), strict=True):
+            np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)
+    assert len(net._recordings) == 1
+    assert "CustomFunction" in str(net.program(((2, 3, 6), (2, 3, 4)), training=False).describe())
+
+
+def test_indices_of_an_axis_of_one_entry(tmp_path: Path) -> None:
+    """Trials on ones would be out of range."""
+    nodes = [node("Gather", "x order", "y", axis=0)]
+    path = write(
+        tmp_path / "m.onnx",
+        nodes,
+        {"x": [1, "T"], "order": [1]},
+        ["y"],
+        kinds=dict.fromkeys(("x", "order", "y"), INT64),
+    )
+    net = nn.from_onnx(path, batch_axis=None)
+    for count in (3, 5):
+        x = RANDOM.randint(0, 9, (1, count))
+        np.testing.assert_array_equal(net(x, np.array([0])), x)
+
+
 def test_a_part_of_one_entry_is_no_batch(tmp_path: Path) -> None:
     """The file was written for one sample; a slice up to 1 along another axis is a slice."""
     nodes = [node("Slice", "x zero one axes", "y")]

@@ -66,8 +66,9 @@ class Polynomial:
 
     def __floordiv__(self, divisor: Polynomial) -> Polynomial:
         """The quotient, rounded down. The divisor is not 0 for any sizes that are used."""
-        if self == divisor:
-            return Polynomial.of(1)
+        exact = _exactly_divided(self, divisor) if len(divisor.terms) > 1 else None
+        if exact is not None:
+            return exact
         whole: list[tuple[Factors, int]] = []
         rest: list[tuple[Factors, int]] = []
         for factors, number in self.terms:
@@ -113,6 +114,20 @@ class Polynomial:
             total += term
         return total
 
+    def root(self) -> tuple[str, int] | None:
+        """A free size and the one number of it that makes this 0, whatever the others; None if there is none.
+
+        ``16*N*T - 112*N`` is 0 if T is 7.
+        """
+        for name in sorted(self.names()):
+            times = _sum((_without(factors, name), number) for factors, number in self.terms if name in factors)
+            rest = _sum((factors, number) for factors, number in self.terms if name not in factors)
+            if times.terms and name not in times.names() | rest.names():
+                quotient = _exactly_divided(-rest, times)
+                if quotient is not None and quotient.constant is not None and quotient.constant > 0:
+                    return name, quotient.constant
+        return None
+
     def names(self) -> set[str]:
         """The free sizes that it depends on."""
         names: set[str] = set()
@@ -152,6 +167,32 @@ def _divided(factors: Factors, number: int, divisor: Polynomial) -> tuple[Terms,
         quotient, remainder = divmod(number, count)
         return [(tuple(others), quotient)], [(factors, remainder)] if remainder else []
     return [], [(factors, number)]
+
+
+_MOST_STEPS = 64  # of a long division; sizes of networks take a few
+
+
+def _exactly_divided(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
+    """The polynomial that the divisor is multiplied by in the dividend, found by long division; None if there is none."""
+    (by, count), whole = divisor.terms[0], Polynomial.of(0)
+    for _ in range(_MOST_STEPS):
+        if not dividend.terms:
+            return whole
+        factors, number = dividend.terms[0]
+        others = list(factors)
+        if number % count or any(by.count(factor) > factors.count(factor) for factor in by):
+            return None
+        for factor in by:
+            others.remove(factor)
+        step = Polynomial(((tuple(others), number // count),))
+        whole, dividend = whole + step, dividend - step * divisor
+    return None
+
+
+def _without(factors: Factors, name: str) -> Factors:
+    """The factors without the first that is this name."""
+    at = factors.index(name)
+    return (*factors[:at], *factors[at + 1 :])
 
 
 def _factor_value(factor: Factor, sizes: Mapping[str, int]) -> int:

@@ -55,8 +55,10 @@ class Guard(NamedTuple):
         return self.left.names() | self.right.names()
 
     def __str__(self) -> str:
+        root = (self.left - self.right).root() if self.relation == "==" else None
+        left, right = (self.left, self.right) if root is None else root
         words = {("==", True): "is", ("==", False): "is not", ("<", True): "is below", ("<", False): "is not below"}
-        return f"{self.left} {words[self.relation, self.holds]} {self.right} at {self.place}"
+        return f"{left} {words[self.relation, self.holds]} {right} at {self.place}"
 
 
 class FreeSizes:
@@ -64,6 +66,7 @@ class FreeSizes:
 
     ``place`` says where guards come from, if not from the line of the user's code that runs: the operation of a file.
     ``computed`` are the names of sizes that are known only while the graph runs, in the order in which they become known.
+    ``wanted`` are numbers of free sizes with which checks would not have failed, and ``only`` those that others have left.
     """
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
@@ -71,6 +74,8 @@ class FreeSizes:
         self.guards: list[Guard] = []
         self.place: str | None = None
         self.computed: list[str] = []
+        self.wanted: dict[str, int] = {}
+        self.only: dict[str, int] = {}
         self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
 
     def size(self, name: str) -> Size:
@@ -136,13 +141,17 @@ class FreeSizes:
         """By name, the replacement of each free size in a file that cannot hold guards, so that all guards are met.
 
         A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
-        its number in this recording. Guards of what is required need not be held: running the file fails as well.
+        its number in this recording. Guards of what is required need not be held, since running the file fails as well, but
+        a size of which only one number is possible has that number in the file.
         """
         same = {name: name for name in self.numbers}
         fixed: set[str] = set()
         for guard in self.guards:
             ends = str(guard.left), str(guard.right)
-            if guard.relation == "==" and guard.holds and ends[0] in same and ends[1] in same:
+            root = (guard.left - guard.right).root() if guard.relation == "==" and guard.holds else None
+            if root is not None:
+                fixed.add(root[0])
+            elif guard.relation == "==" and guard.holds and ends[0] in same and ends[1] in same:
                 one, other = (same[end] for end in ends)
                 same = {name: one if known == other else known for name, known in same.items()}
             elif not guard.required:
@@ -373,8 +382,20 @@ def agree(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal in this recording. For checks: sizes that differ must lead to an error."""
     free = left.free if isinstance(left, Size) else right.free if isinstance(right, Size) else None
     if free is None or number_of(left) != number_of(right):
+        wish_equal(left, right)
         return left == right
+    if (root := (expression_of(left) - expression_of(right)).root()) is not None:
+        free.only.setdefault(*root)
     return free.is_equal(expression_of(left), expression_of(right), required=True)
+
+
+def wish_equal(left: AnySize, right: AnySize) -> None:
+    """Note the number of a free size with which two sizes that differ would be equal, if there is one."""
+    free = left.free if isinstance(left, Size) else right.free if isinstance(right, Size) else None
+    if free is not None:
+        root = (expression_of(left) - expression_of(right)).replaced(free.only).root()
+        if root is not None:
+            free.wanted.setdefault(*root)
 
 
 def are_at_least(least: int, sizes: Iterable[AnySize]) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._listing import public
 from .._spelling import nearest, spelled
-from .sizes import AnySize, Shape, Size, agree, bound, is_same, number_of, product
+from .sizes import AnySize, Shape, Size, agree, bound, is_same, number_of, product, wish_equal
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -873,4 +873,7 @@ def filled(sizes: Sequence[Any], count: AnySize, equal: Callable[[AnySize, AnySi
 
 def equal_here(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal in this recording, which is a guard then."""
-    return number_of(left) == number_of(right) and agree(left, right)
+    if number_of(left) != number_of(right):
+        wish_equal(left, right)
+        return False
+    return agree(left, right)

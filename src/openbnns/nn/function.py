@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from ..graph import operations
 from ..graph.graph import current_graph
 from ..graph.operations import FunctionContext, as_list
 from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize, Size, number_of
+from ..graph.sizes import AnySize, Size, bound, number_of
 from ..graph.tensor import FLOAT32, INT64, Tensor
 
-_TRIES = (2, 3)  # for the free size of the inputs
+_TRIES = ((2, 3), (5, 7), (11, 13))  # for the free sizes of the inputs: primes, which tell them apart
 
 
 class Function:
@@ -75,22 +75,30 @@ class Function:
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         """Values for the results of trials, and whether there are several.
 
-        Trials with two numbers in place of the one free size of the inputs tell which sizes of a result are multiples of it; they
-        must hold for the number of this recording, too.
+        Trials with two numbers in place of each free size of the inputs tell which sizes of a result are multiples of one, or of
+        the product of two; they must hold for the numbers of this recording, too.
         Where that does not say everything, the result is for the sizes of this recording alone.
         """
         graph, shapes = inputs[0].graph, [x.shape for x in inputs]
         free = {str(n): n for shape in shapes for n in shape if isinstance(n, Size)}
-        names = {name for n in free.values() for name in n.expression.names()}
-        results = None
-        if len(names) == 1:
-            size = graph.sizes.size(*names)
-            trials = [cls.trial(arguments, dict.fromkeys(names, number)) for number in (*_TRIES, int(size.number))]
+        names = sorted({name for n in free.values() for name in n.expression.names()})
+        results: list[Any] = []
+        if 0 < len(names) <= len(_TRIES):
+            numbers = [dict(zip(names, column, strict=False)) for column in zip(*_TRIES, strict=True)]
+            trials = []
+            try:
+                trials = [cls.trial(arguments, each) for each in (*numbers, graph.sizes.numbers)]
+            except (ValueError, IndexError, ArithmeticError):
+                if len(names) == 1:
+                    raise
+            sizes: list[Any] = [graph.sizes.size(name) for name in names]
+            sizes += [a * b for i, a in enumerate(sizes) for b in sizes[:i]]
+            factors = [_Factor(size, *(bound((size,), each)[0] for each in numbers)) for size in sizes]
             results = [
-                (_multiples(one.shape, other.shape, present.shape, size), one.dtype)
+                (_multiples(one.shape, other.shape, present.shape, factors), one.dtype)
                 for one, other, present in zip(*map(as_list, trials), strict=True)
             ]
-        if results is None or any(shape is None for shape, _ in results):
+        if not results or any(shape is None for shape, _ in results):
             trials = [cls.trial(arguments, graph.sizes.numbers)]
             for size in free.values():
                 int(size)  # leaves a guard
@@ -99,9 +107,9 @@ class Function:
         return outputs, isinstance(trials[0], (tuple, list))
 
     @classmethod
-    def trial(cls, arguments: list[Any], sizes: Mapping[str, int]) -> Any:
+    def trial(cls, arguments: list[Any], sizes: Mapping[str, int], fill: Callable[..., Any] = np.ones) -> Any:
         """The results of ``forward``, as arrays, for arguments of ones, because zeros have no logarithm."""
-        trial = [np.ones(x.concrete(sizes), x.dtype) if isinstance(x, Tensor) else x for x in arguments]
+        trial = [fill(x.concrete(sizes), x.dtype) if isinstance(x, Tensor) else x for x in arguments]
         try:
             with np.errstate(all="ignore"):
                 results = cls.forward(FunctionContext(tuple(False for _ in arguments), False), *trial)
@@ -109,18 +117,29 @@ class Function:
             raise
         except Exception as error:
             shapes = ", ".join(str(x.shape) for x in trial if isinstance(x, np.ndarray))
-            raise type(error)(f"{cls.__name__}.forward, tried on ones of shape {shapes}: {error}") from error
+            raise type(error)(f"{cls.__name__}.forward, tried on {fill.__name__} of shape {shapes}: {error}") from error
         return tuple(map(np.asarray, results)) if isinstance(results, (tuple, list)) else np.asarray(results)
 
 
+class _Factor(NamedTuple):
+    """A size that others may be multiples of, and its numbers in two trials."""
+
+    size: AnySize
+    one: int
+    other: int
+
+
 def _multiples(
-    one: tuple[int, ...], other: tuple[int, ...], present: tuple[int, ...], size: Size
+    one: tuple[int, ...], other: tuple[int, ...], present: tuple[int, ...], factors: Sequence[_Factor]
 ) -> tuple[AnySize, ...] | None:
-    """The shape that was ``one``, ``other`` and ``present`` in trials; None if its sizes are not multiples of the free one."""
+    """The shape that was ``one``, ``other`` and ``present`` in trials; None if its sizes are not multiples of factors."""
     shape: list[AnySize] = []
     for a, b in zip(one, other, strict=False):
-        if a != b and (a % _TRIES[0] or b % _TRIES[1] or a // _TRIES[0] != b // _TRIES[1]):
+        fitting = [
+            f.size * (a // f.one) for f in factors if not a % f.one and not b % f.other and a // f.one == b // f.other
+        ]
+        if a != b and len(fitting) != 1:
             return None
-        shape.append(a if a == b else size * (a // _TRIES[0]))
+        shape.append(a if a == b else fitting[0])
     agree = len(one) == len(other) == len(present) and tuple(map(number_of, shape)) == present
     return tuple(shape) if agree else None

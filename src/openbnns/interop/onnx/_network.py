@@ -151,6 +151,7 @@ class Network(OnnxPart):
         if problems:
             known = self._built is not None  # for other sizes it can
             refused = all_refused("from_onnx", self._kind, problems)
+            refused.wanted = dict(graph.sizes.wanted)
             error = ValueError(f"{'; '.join(problems)}.") if known else refused
             if not graph.has_examples:
                 raise error

@@ -13,11 +13,12 @@ class OnnxError(ValueError):
 
 class Unsupported(NotImplementedError):
     """Nodes of an ONNX model, or operations of a network, that have no counterpart. ``problems`` has a line for each of them,
-    and so has the message."""
+    and so has the message. ``wanted`` are numbers of free sizes, by name, for which a network might be possible."""
 
     def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.problems = list(problems) or [message]
+        self.wanted: dict[str, int] = {}
 
 
 def require_onnx(who: str) -> Any:

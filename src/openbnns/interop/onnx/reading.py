@@ -63,8 +63,8 @@ def from_onnx(
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
     network = _made(model, weights, written)
-    problems, finished, unfinished = [], list[Shapes](), list[Shapes]()
-    for shapes in _trial_shapes(model.inputs, written.get(BATCH)):
+    problems, finished, unfinished = list[Unsupported](), list[Shapes](), list[Shapes]()
+    for shapes in _trial_shapes(model.inputs, written.get(BATCH), problems):
         try:
             graph = recording_of(network, False, shapes).graph
             if graph.unfinished is None and not 0 < len(graph.sizes.computed) <= _FEW_CONDITIONS:
@@ -217,11 +217,15 @@ def _shape(port: Port, axis: int | None, given: Mapping[str, Sequence[int]], mod
     return shape
 
 
-def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes]:
-    """Shapes of inputs to record with, one after the other; some have the batch that the file was ``written`` for."""
+def _trial_shapes(ports: Sequence[Port], written: int | None, problems: Sequence[Unsupported] = ()) -> Iterator[Shapes]:
+    """Shapes of inputs to record with, one after the other; some have the batch that the file was ``written`` for.
+
+    ``problems`` grows by one with every trial that fails.
+    """
     first = {port.shape[0] for port in ports if port.shape}
     for samples, others in _TRIALS:
         yield tuple(_numbers(port, first, samples, others) for port in ports)
+    yield from _wanted_shapes(ports, problems)
     batch = 1 if written is None else written
     for others in (64, 224, 1024):
         yield tuple(_numbers(port, {BATCH}, batch, others) for port in ports)
@@ -233,5 +237,22 @@ def _trial_shapes(ports: Sequence[Port], written: int | None) -> Iterator[Shapes
         yield tuple(_numbers(port, first, samples, others) for port in ports)
 
 
-def _numbers(port: Port, first: AbstractSet[Any], samples: int, others: int) -> tuple[int, ...]:
-    return tuple(n if isinstance(n, int) else samples if n in first else others for n in port.shape or ())
+def _wanted_shapes(ports: Sequence[Port], problems: Sequence[Unsupported]) -> Iterator[Shapes]:
+    """Shapes with the numbers that the first trial would have needed, and those that these would have needed.
+
+    For files that leave a size open although a node has its number: some exporters write numbers of their example.
+    """
+    first = {port.shape[0] for port in ports if port.shape}
+    tried, known, problem = 0, dict[str, int](), next(iter(problems), None)
+    while problem is not None and not problem.wanted.keys() <= known.keys():
+        known, tried = problem.wanted | known, len(problems)
+        yield tuple(_numbers(port, first, *_TRIALS[0], known) for port in ports)
+        problem = problems[-1] if len(problems) > tried else None
+
+
+def _numbers(
+    port: Port, first: AbstractSet[Any], samples: int, others: int, known: Mapping[str, int] | None = None
+) -> tuple[int, ...]:
+    """The shape of an input with numbers in place of names: for names of ``first`` axes, for all others, and ``known`` ones."""
+    given: Mapping[Any, int] = known or {}
+    return tuple(n if isinstance(n, int) else given.get(n, samples if n in first else others) for n in port.shape or ())

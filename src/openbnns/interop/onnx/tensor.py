@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,16 @@ class ByNumpy(Function):
             listed = computed if isinstance(computed, tuple) else (computed,)
             outputs = [Tensor(graph, one.shape, FLOAT32 if one.dtype.kind == "f" else INT64) for one in listed]
             return outputs, isinstance(computed, tuple)
+
+    @classmethod
+    def trial(cls, arguments: list[Any], sizes: Mapping[str, int], fill: Callable[..., Any] = np.ones) -> Any:
+        """The results for ones; for zeros if these cannot be, since they may be indices of axes of size 1."""
+        try:
+            return super().trial(arguments, sizes, fill)
+        except (Misfit, IndexError):
+            if fill is np.zeros:
+                raise
+            return super().trial(arguments, sizes, np.zeros)
 
 
 class Recipe:
