@@ -188,3 +188,21 @@ def test_a_layer_lets_go_of_its_arguments() -> None:
     alive = [weakref.ref(array) for array in (x, made.output, made.cache, gradients.input, gradients.bias)]
     del x, made, gradients
     assert [ref() for ref in alive] == [None] * len(alive)
+
+
+def test_descriptions_of_other_batch_sizes_are_not_mixed_up() -> None:
+    """Each list of sizes has a filter of its own, which is used again."""
+    rng = np.random.default_rng(3)
+    weights, recurrent, x = (
+        rng.standard_normal(n).astype(np.float32) for n in ((4, 1, 5, 2), (4, 1, 1, 5, 5), (4, 3, 2))
+    )
+    layer = ob.LSTMLayer(input_weights=weights, hidden_weights=recurrent)
+    lists = [[3, 3, 2, 1], None, [3, 1, 1, 1], [3, 3, 2, 1]]
+    first = [layer.apply(x, batch_sizes=sizes) for sizes in lists]
+    again = [layer.apply(x, batch_sizes=sizes) for sizes in reversed(lists)][::-1]
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a.output, b.output)
+        np.testing.assert_array_equal(a.hidden, b.hidden)
+    np.testing.assert_array_equal(first[0].output, first[3].output)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert not np.array_equal(first[i].hidden, first[j].hidden)

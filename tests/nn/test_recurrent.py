@@ -284,6 +284,24 @@ def test_lengths_out_of_range(kind: str, wrong: int) -> None:
         net(numbers(N, T, I), lengths)
 
 
+def test_lengths_of_whole_sequences_give_what_none_give() -> None:
+    """The same program, with lengths that are shorter in between."""
+    layer = nn.LSTM(4, bidirectional=True)
+    net, plain, x = Lengths(layer), nn.Sequential(layer), numbers(N, T, I)
+    whole, dy = np.full(N, T), numbers(N, T, 8, seed=3)
+    net.train()
+    for _ in range(2):
+        y = net(x, whole)
+        dx = net.backward(dy)[0]
+        weights = layer.weight_hh_l0.grad.copy()
+        short = net(x, LENGTHS)
+        net.backward(dy)
+        assert not short[1, 1:].any() and short[0].any()
+        np.testing.assert_allclose(y, plain.train()(x), 1e-5, 1e-6)
+        np.testing.assert_allclose(dx, plain.backward(dy), 1e-5, 1e-6)
+        np.testing.assert_allclose(weights, layer.weight_hh_l0.grad, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

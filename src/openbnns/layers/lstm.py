@@ -267,25 +267,24 @@ class LSTMLayer(Layer):
 
         One of an earlier call is used again if there is one: to make it takes longer than a short sequence.
         """
-        key = (steps, batch, dropout, flags, variant(self._filter.rounds_products))
-        kept = self._kept.get(key) if batch_sizes is None else None
+        sizes = None if batch_sizes is None else tuple(np.asarray(batch_sizes, np.int64).ravel().tolist())
+        key = (steps, batch, dropout, flags, sizes, variant(self._filter.rounds_products))
+        kept = self._kept.get(key)
         try:
-            return kept.pop() if kept else self._make(key, batch_sizes, who)
+            return kept.pop() if kept else self._make(key, who)
         except IndexError:  # another thread was faster
-            return self._make(key, batch_sizes, who)
+            return self._make(key, who)
 
-    def _make(self, key: tuple[Any, ...], batch_sizes: Any, who: str) -> _Description:
-        steps, batch, dropout, flags, _ = key
+    def _make(self, key: tuple[Any, ...], who: str) -> _Description:
+        steps, batch, dropout, flags, batch_sizes, _ = key
         p = self._params(steps, batch, dropout=dropout, batch_sizes=batch_sizes, flags=flags or 0)
         filter = self._filter
         if flags is None:
             with engines.using_arithmetic(self._arithmetic):
                 filter = LSTM(p, self._filter_parameters, Caller(who, self._creation_caller.names, null="None"))
-        return _Description(key if batch_sizes is None else None, p, filter)
+        return _Description(key, p, filter)
 
     def _give_back(self, description: _Description) -> None:
-        if description.key is None:
-            return
         description.fill({})
         if description.key[3] is not None:
             description.fill_gates({})
@@ -491,7 +490,7 @@ class LSTMLayer(Layer):
 class _Description(NamedTuple):
     """The struct of a call, whose tensors are filled in, and its filter."""
 
-    key: tuple[Any, ...] | None  # None: not for other calls
+    key: tuple[Any, ...]
     params: BNNSLayerParametersLSTM
     filter: LSTM
 

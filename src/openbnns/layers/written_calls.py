@@ -268,7 +268,7 @@ def _lstm_backward(
         name.removeprefix("generating_").removesuffix("_gradient"): None if array is None or array is skip else array
         for name, array in generating.items()
     }
-    gradients = layer._make((*x.shape[:2], 0.0, 0, None), None, "")
+    gradients = layer._make((*x.shape[:2], 0.0, 0, None, None), "")
     arriving = (output_gradient, final_hidden_gradient, final_cell_gradient)
     leaving = (results.get("input"), results.get("initial_hidden"), results.get("initial_cell"))
     gradients.fill(_sides("output", arriving) | _sides("input", leaving))
@@ -291,7 +291,7 @@ def _sides(side: str, arrays: Any) -> dict[str, Any]:
 def _lstm_params(layer: LSTMLayer, x: Array, read: Any, written: Any) -> BNNSLayerParametersLSTM:
     if layer._dropout:
         raise NotWritten("dropout between the layers of one LSTM call draws numbers that differ from call to call")
-    description = layer._make((*x.shape[:2], 0.0, None, None), None, "")
+    description = layer._make((*x.shape[:2], 0.0, None, None, None), "")
     description.fill(_sides("input", read) | _sides("output", written))
     return _with_shapes(description.params)
 

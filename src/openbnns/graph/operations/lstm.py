@@ -142,8 +142,10 @@ class _Kept:
         self.states = [np.empty((1, 1, batch, operation.hidden), kind) for _ in operation.initial]
         self.cache: Array | None = None
         if training:
-            sizes = [batch] * steps if self.sorts else None
-            self.cache = np.empty(operation.layer.cache_bytes(steps, batch, sizes), np.uint8)
+            needed = [operation.layer.cache_bytes(steps, batch)]
+            if self.sorts:
+                needed.append(operation.layer.cache_bytes(steps, batch, [batch] * steps))
+            self.cache = np.empty(max(needed), np.uint8)
 
     def arrange(self, x: list[Array], steps: int) -> list[Call]:
         """The calls that copy the inputs of the operation into the layer's arrays."""
@@ -166,7 +168,8 @@ class _Kept:
         self.order = np.argsort(-lengths, kind="stable")
         ends, times = lengths[self.order], np.arange(steps)[:, None]
         self.present = times < ends  # (T, N)
-        self.batch_sizes = np.count_nonzero(self.present, axis=1)
+        whole = bool(self.present.all())  # which is faster to compute without sizes
+        self.batch_sizes = None if whole else np.count_nonzero(self.present, axis=1)
         # Which step of its sample stands at each place; cells that run backwards begin at the end of each.
         self.times = np.where(self.present, ends - 1 - times if self.operation.reverse else times, 0)
 
