@@ -101,8 +101,15 @@ def _example(torch: Any, module: Any, example: Any) -> tuple[tuple[str, ...], li
     names = tuple(example) if by_name else _argument_names(module)[: len(given)]
     reference = next(iter(module.parameters()), None)
     tensors = []
-    for x in given:
-        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
+    for i, x in enumerate(given):
+        array = x if isinstance(x, torch.Tensor) else np.array(x)
+        if array.dtype == np.object_:
+            name = names[i] if i < len(names) else f"argument {i}"
+            raise TypeError(
+                f"from_torch: the example of {name!r} is a {type(x).__name__}, but must be an array or a tensor. Wrap the module "
+                "in one whose forward takes the tensors one by one and puts them together."
+            )
+        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(array)
         if not tensor.ndim or not len(tensor):
             raise ValueError(
                 f"from_torch: an example has shape {tuple(tensor.shape)}. Pass at least one sample, the batch axis first."
@@ -114,7 +121,10 @@ def _example(torch: Any, module: Any, example: Any) -> tuple[tuple[str, ...], li
         tensors.append(tensor)
     if not tensors or len({len(x) for x in tensors}) != 1:
         counts = ", ".join(str(len(x)) for x in tensors)
-        raise ValueError(f"from_torch: the examples have {counts or 'no'} samples. Pass the same number of each.")
+        raise ValueError(
+            f"from_torch: the examples have {counts or 'no'} samples. Pass the same number of each; what belongs to no sample, "
+            "such as the edges of one graph, can be a buffer of the module."
+        )
     return names, tensors
 
 
