@@ -539,6 +539,73 @@ def test_indices_of_an_axis_of_one_entry(tmp_path: Path) -> None:
         np.testing.assert_array_equal(net(x, np.array([0])), x)
 
 
+@pytest.mark.parametrize("joined", ["by Identity", "directly"])
+def test_statistics_that_an_exporter_joined_with_weights(joined: str, tmp_path: Path) -> None:
+    """Zeros of a mean and of a bias are one initializer; training changes each by itself."""
+    nodes = [node("Identity", "b", "m"), node("Identity", "s", "v"), node("BatchNormalization", "x s b m v", "y")]
+    if joined == "directly":
+        nodes = [node("BatchNormalization", "x s b b s", "y")]
+    weights = {"s": np.ones(3, np.float32), "b": np.zeros(3, np.float32)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 4, 4]}, ["y"], weights)
+    net, x = nn.from_onnx(path), floats(5, 3, 4, 4)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-5)
+    mean, variance = ("m", "v") if joined == "by Identity" else ("b_statistics", "s_statistics")
+    assert set(net.state_dict()) == {"s", "b", mean, variance}
+    net.train()(x)
+    assert not np.any(net.state_dict()["b"]) and np.all(net.state_dict()[mean])
+    assert np.all(net.state_dict()["s"] == 1) and np.all(net.state_dict()[variance] != 1)
+
+
+def _quantized(kind: int, **attributes: Any) -> Any:
+    return node("QuantizeLinear", "x s", "q", output_dtype=kind, **attributes)
+
+
+@pytest.mark.parametrize("kind", ["INT8", "UINT8", "INT16", "UINT16"])
+def test_the_type_of_quantized_numbers_without_a_zero_point(kind: str, tmp_path: Path) -> None:
+    nodes = [_quantized(getattr(onnx.TensorProto, kind)), node("DequantizeLinear", "q s", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], {"s": np.float32(0.5)})
+    net, x = nn.from_onnx(path), 90 * floats(6, 4)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-6)
+    assert (net(x) < 0).any() == (not kind.startswith("U"))
+
+
+def test_a_type_of_quantized_numbers_that_there_is_not(tmp_path: Path) -> None:
+    nodes = [_quantized(onnx.TensorProto.FLOAT8E4M3FN), node("DequantizeLinear", "q s", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], {"s": np.float32(0.5)})
+    with pytest.raises(nn.onnx.Unsupported, match="output_dtype=17 is a type that networks do not compute with"):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+def test_weights_of_4_bits(kind: str, raw: bool, tmp_path: Path) -> None:
+    """Two in a byte, an odd number of them, in blocks with scales and zero points; and numbers quantized to so few bits."""
+    number, low = getattr(onnx.TensorProto, kind), -8 if kind == "INT4" else 0
+    nodes = [
+        node("QuantizeLinear", "x s point", "q"), node("DequantizeLinear", "q s point", "a"),
+        node("DequantizeLinear", "w scales zero", "b", axis=0, block_size=2), node("MatMul", "a b", "y"),
+    ]  # fmt: skip
+    path = write(
+        tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], {"s": np.float32(0.25), "scales": abs(floats(2, 3)) + 0.1}
+    )
+    model = onnx.load(path)
+    for name, shape in (("w", (4, 3)), ("zero", (2, 3)), ("point", ())):
+        values = RANDOM.randint(low, low + 16, shape)
+        tensor = helper.make_tensor(name, number, shape, values.ravel().tolist())
+        if raw:
+            packed = bytes(n & 255 for n in tensor.int32_data)
+            tensor.ClearField("int32_data")
+            tensor.raw_data = packed
+        model.graph.initializer.append(tensor)
+    onnx.save(model, path)
+    net, x = nn.from_onnx(path), 3 * floats(5, 4)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-5)
+    model.graph.initializer[-3].dims[0] = 400
+    onnx.save(model, path)
+    with pytest.raises(nn.onnx.OnnxError, match=r"two numbers to a byte, of shape .* needs 600"):
+        nn.from_onnx(path)
+
+
 def test_a_part_of_one_entry_is_no_batch(tmp_path: Path) -> None:
     """The file was written for one sample; a slice up to 1 along another axis is a slice."""
     nodes = [node("Slice", "x zero one axes", "y")]

@@ -41,6 +41,10 @@ _TYPES: dict[int, tuple[str, str]] = {
 }  # fmt: skip
 
 
+_OF_4_BITS = {21: "uint8", 22: "int8"}
+"""Types with two numbers in a byte, and the NumPy type that holds each of them."""
+
+
 def kind_of_type(number: int) -> str | None:
     """ "f" numbers, "i" whole numbers, "b" booleans; None for types that networks do not compute with."""
     name = _TYPES.get(number, ("",))[0]
@@ -294,6 +298,7 @@ class _Reader:
         """``others`` are names of the graph around all others that are not those of weights."""
         self.place, self.others, self.count = place, others, 0
         self.initializers: dict[str, Array] = {}
+        self.of_4_bits: dict[str, int] = {}  # weights by name, and their types, which the arrays do not show
 
     def take_weights(self, graph: Any, *, inner: bool = False) -> dict[str, str]:
         """The weights of a graph; gives the names that they have here, where inner graphs may use one several times."""
@@ -309,6 +314,8 @@ class _Reader:
             while inner and (name in self.initializers or name in self.others):
                 name += "_"
             renamed[tensor.name] = name
+            if tensor.data_type in _OF_4_BITS:
+                self.of_4_bits[name] = tensor.data_type
             self.initializers[name] = array_of(tensor, f"{self.place}: weight {tensor.name!r}", self.place.parent)
         return renamed
 
@@ -317,7 +324,7 @@ class _Reader:
         self.count += 1
         if self.count > _DEEPEST:
             raise OnnxError(f"{self.place}: has more than {_DEEPEST} nodes.")
-        made, attributes = _bare(node, self.count), {}
+        made, attributes = _bare(node, self.count), dict[str, Any]()
         if renamed:
             made = replace(made, inputs=tuple(renamed.get(name, name) for name in made.inputs))
         for entry in node.attribute:
@@ -328,6 +335,9 @@ class _Reader:
                 attributes[entry.name] = self.graph(entry.g, renamed or {})
             else:
                 attributes[entry.name] = _attribute(entry, where, self.place.parent)
+        kinds = [self.of_4_bits.get(name, 0) for name in made.inputs]
+        if made.op in ("QuantizeLinear", "com.microsoft.QuantizeLinear") and kinds[2:3] > [0]:
+            attributes["output_dtype"] = kinds[2]
         return replace(made, attributes=attributes)
 
     def graph(self, graph: Any, renamed: Mapping[str, str]) -> Graph:
@@ -357,6 +367,8 @@ def _attribute(entry: Any, where: str, folder: Path) -> Any:
     if entry.type == 3:
         return _text(entry.s, where)
     if entry.type == 4:
+        if entry.t.data_type in _OF_4_BITS:
+            raise OnnxError(f"{where} has elements of 4 bits. Make it an initializer, of which such elements are read.")
         return array_of(entry.t, where, folder)
     if entry.type == 6:
         return tuple(float(x) for x in entry.floats)
@@ -380,7 +392,9 @@ def _text(raw: bytes, where: str) -> str:
 
 
 def array_of(tensor: Any, where: str, folder: Path) -> Array:
-    """The numbers of a tensor, which may lie in another file of the same folder."""
+    """The numbers of a tensor, which may lie in another file of the same folder; those of 4 bits in whole bytes."""
+    if tensor.data_type in _OF_4_BITS:
+        return _pairs(tensor, where, folder)
     if tensor.data_type not in _TYPES:
         raise OnnxError(f"{where} has elements of type {tensor.data_type}, which networks do not compute with.")
     name, stored = _TYPES[tensor.data_type]
@@ -401,6 +415,20 @@ def array_of(tensor: Any, where: str, folder: Path) -> Array:
         raise OnnxError(f"{where} of shape {shape} needs {count * wide.itemsize} bytes, but {len(raw)} are there.")
     array = np.frombuffer(raw, wide.newbyteorder("<")).reshape(shape)
     return _plain(array.astype(wide), name)
+
+
+def _pairs(tensor: Any, where: str, folder: Path) -> Array:
+    """Numbers of 4 bits: the first of each two is the lower half of a byte."""
+    whole = type(tensor)()
+    whole.CopyFrom(tensor)
+    shape = tuple(int(n) for n in tensor.dims)
+    count = math.prod(max(0, n) for n in shape)
+    whole.data_type = 2
+    whole.ClearField("dims")
+    whole.dims.append(-(-count // 2) if min(shape, default=0) >= 0 else -1)
+    raw = array_of(whole, f"{where}, two numbers to a byte,", folder)
+    halves = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[:count].reshape(shape)
+    return np.asarray((halves ^ 8).astype(np.int8) - np.int8(8)) if tensor.data_type == 22 else halves
 
 
 def _listed(values: Any, wide: np.dtype[Any], name: str, shape: tuple[int, ...], where: str) -> Array:

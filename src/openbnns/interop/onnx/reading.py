@@ -56,7 +56,7 @@ def from_onnx(
     written: dict[str, int] = {}
     declared = model.inputs
     model.inputs = [_with_names(port, batch_axis, input_shapes or {}, written, model) for port in model.inputs]
-    model.nodes = _without_unread(model)
+    model.nodes = _with_own_statistics(_without_unread(model), model.initializers)
     model.nodes = with_layers(model)
     try:
         weights = sorted_out(model, _frozen(model))
@@ -137,6 +137,33 @@ def _without_unread(model: Model) -> list[Node]:
     """The nodes without the names of results that nothing reads."""
     read = {port.name for port in model.outputs} | {name for node in model.nodes for name in node.reads}
     return [replace(node, outputs=tuple(name if name in read else "" for name in node.outputs)) for node in model.nodes]
+
+
+def _with_own_statistics(nodes: Sequence[Node], initializers: dict[str, Any]) -> list[Node]:
+    """The nodes with initializers of their own for statistics, which training changes.
+
+    Some exporters join initializers that are equal, such as the zeros of means and biases: one is an Identity of the other.
+    """
+
+    def is_statistic(node: Node, place: int) -> bool:
+        return node.op in OPERATORS and place in OPERATORS[node.op].statistics
+
+    copies = {
+        node.outputs[0]: node.inputs[0] for node in nodes if node.op == "Identity" and node.inputs and node.outputs
+    }
+    weights = {
+        name for node in nodes if node.op != "Identity" for i, name in enumerate(node.inputs) if not is_statistic(node, i)
+    }  # fmt: skip
+    changed = []
+    for node in nodes:
+        inputs = list(node.inputs)
+        for place, name in enumerate(node.inputs):
+            source = copies.get(name, name)
+            if is_statistic(node, place) and source in initializers and (source != name) is not (name in weights):
+                inputs[place] = f"{name}_statistics" if source == name else name
+                initializers[inputs[place]] = initializers[source].copy()
+        changed.append(replace(node, inputs=tuple(inputs)))
+    return [node for node in changed if node.op != "Identity" or not any(name in initializers for name in node.outputs)]
 
 
 def _frozen(model: Model) -> set[str]:

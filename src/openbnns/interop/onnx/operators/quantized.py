@@ -24,6 +24,8 @@ from .windows import average_pool, convolution
 
 QUANTIZED = "quantized numbers"
 _SCALES_OF_TWO = (1, 2, 4, 5, 6, 7)
+_LIMITS_BY_TYPE = {2: (0, 255), 3: (-128, 127), 4: (0, 65535), 5: (-32768, 32767), 21: (0, 15), 22: (-8, 7)}
+"""By ONNX's numbers of types; the last two have 4 bits."""
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
 
 
@@ -51,11 +53,12 @@ def dequantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: Foreign
     return ForeignTensor(F.mul(x.numbers if _is_zero(point) else F.sub(x.numbers, point), _per_axis(call, x, scale)))
 
 
-@operator(
-    QUANTIZED, "QuantizeLinear", "com.microsoft.QuantizeLinear", ignores=("saturate", "output_dtype", "precision")
-)
+@operator(QUANTIZED, "QuantizeLinear", "com.microsoft.QuantizeLinear", ignores=("saturate", "precision"))
 def quantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
-    low, high = _limits(zero)
+    wanted = call.integer("output_dtype", 0)
+    if wanted and wanted not in _LIMITS_BY_TYPE:
+        raise Misfit(f"output_dtype={wanted} is a type that networks do not compute with")
+    low, high = _LIMITS_BY_TYPE[wanted] if wanted else _limits(zero)
     factor = _per_axis(call, x, scale)
     steps = F.round(F.div(x.numbers, scale.numbers.reshape(()) if isinstance(factor, float) else factor))
     point = 0.0 if zero is None else _per_axis(call, x, zero)
