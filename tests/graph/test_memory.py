@@ -12,6 +12,7 @@ import openbnns
 from networks import numbers
 from openbnns import nn
 from openbnns.graph import program as _program
+from openbnns.graph.memory import Block, plan
 from openbnns.nn import functional as F
 
 
@@ -224,3 +225,30 @@ def test_layers_share_what_they_need_for_a_moment() -> None:
     assert moment == 4 * 8 * 10 * (16 + 16)
     assert three.arena_bytes - two.arena_bytes < moment
     assert all(not step.scratch.size for step in three.graph.operations)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_blocks_lie_where_trying_all_places_puts_them(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    blocks = []
+    for _ in range(int(rng.integers(0, 60))):
+        start, end = sorted(rng.integers(0, 50, 2) / 2)
+        again = frozenset((rng.integers(50, 70, int(rng.integers(0, 3))) / 2).tolist())
+        blocks.append(
+            Block(
+                int(rng.choice([0, 1, 64, 100, 3000])), start, end, again=again if rng.random() < 0.3 else frozenset()
+            )
+        )
+    total = plan(blocks)
+    placed: list[Block] = []
+    for block in sorted(blocks, key=lambda b: (-b.size, b.start)):
+        size = -(-block.size // 64) * 64
+        used = sorted((b.offset, b.offset - (-b.size // 64) * 64) for b in placed if b.meets(block))
+        gaps, end = [], 0
+        for begin, top in used:
+            gaps.append((begin - end, end))
+            end = max(end, top)
+        fitting = [gap for gap in gaps if gap[0] >= size]
+        assert block.offset == (min(fitting)[1] if fitting else end)
+        placed.append(block)
+    assert total == max((b.offset - (-b.size // 64) * 64 for b in blocks), default=0)

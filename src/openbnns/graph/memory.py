@@ -54,28 +54,35 @@ def plan(blocks: list[Block]) -> int:
 
     The largest blocks are placed first, each in the tightest gap that is free whenever it is in use.
     """
-    placed: list[Block] = []
-    total = 0
-    for block in sorted(blocks, key=lambda b: (-b.size, b.start)):
+    ordered = sorted(blocks, key=lambda b: (-b.size, b.start))
+    starts, ends = np.array([[b.start, b.end] for b in ordered], np.float64).reshape(-1, 2).T
+    offsets, tops = np.zeros((2, len(ordered)), np.int64)  # a program may have thousands of blocks
+    repeating: list[int] = []
+    for i, block in enumerate(ordered):
+        meets = (starts[:i] <= block.end) & (ends[:i] >= block.start)
+        for time in block.again:
+            meets |= (starts[:i] <= time) & (ends[:i] >= time)
+        for j in repeating:
+            meets[j] = meets[j] or block.meets(ordered[j])
         size = _aligned(block.size)
-        neighbours = sorted((b for b in placed if b.meets(block)), key=lambda b: b.offset)
-        block.offset = _tightest_gap(neighbours, size)
-        placed.append(block)
-        total = max(total, block.offset + size)
-    return total
+        block.offset = _tightest_gap(offsets[:i][meets], tops[:i][meets], size)
+        offsets[i], tops[i] = block.offset, block.offset + size
+        if block.again:
+            repeating.append(i)
+    return int(tops.max(initial=0))
 
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _tightest_gap(neighbours: list[Block], size: int) -> int:
-    """Offset of the smallest gap of at least ``size`` bytes between blocks, or the end of the last one."""
-    best, best_room = -1, 0
-    end = 0
-    for block in neighbours:
-        room = block.offset - end
-        if room >= size and (best < 0 or room < best_room):
-            best, best_room = end, room
-        end = max(end, block.offset + _aligned(block.size))
-    return end if best < 0 else best
+def _tightest_gap(offsets: NDArray[np.int64], tops: NDArray[np.int64], size: int) -> int:
+    """Offset of the smallest gap of at least ``size`` bytes between pieces of memory, or the end of the last one."""
+    if not offsets.size:
+        return 0
+    order = np.argsort(offsets, kind="stable")
+    used = np.maximum.accumulate(tops[order])
+    begins = np.concatenate([[0], used[:-1]])
+    rooms = offsets[order] - begins
+    wide = np.flatnonzero(rooms >= size)
+    return int(begins[wide[np.argmin(rooms[wide])]] if wide.size else used[-1])
