@@ -153,7 +153,7 @@ class Writer:
         self.operations[-1].outputs = [NamedType(name, kind) if port.name == name else port for port in outputs]
 
     def _unique(self, wish: str) -> str:
-        plain = re.sub(r"\W+", "_", wish, flags=re.ASCII).strip("_") or "value"
+        plain = "_".join(re.findall(r"\w+", wish, re.ASCII)).strip("_") or "value"
         name, number = plain, 2
         while name in self._taken:
             name, number = f"{plain}_{number}", number + 1
