@@ -584,14 +584,16 @@ def test_sizes_that_a_network_needs_are_limits(tmp_path: Path) -> None:
 
 
 def test_limits_follow_from_what_is_required() -> None:
-    free = FreeSizes({"N": 4, "T": 6, "U": 2})
-    n, t, u = (Polynomial.of(name) for name in ("N", "T", "U"))
+    free = FreeSizes({"N": 4, "T": 6, "U": 2, "V": 3})
+    n, t, u, v = (Polynomial.of(name) for name in ("N", "T", "U", "V"))
     assert not free.is_less(Polynomial.of(33), t + t, required=True)  # 2 T is at most 33
     assert not free.is_less(t, Polynomial.of(4), required=True)
-    assert free.is_equal(n + Polynomial.of(1), Polynomial.of(5), required=True)
+    assert free.is_equal(n + Polynomial.of(1), Polynomial.of(5), required=True)  # N is 4, and no longer free
+    assert free.is_equal(v + v, n + Polynomial.of(2), required=True)  # so that V is 3
     assert not free.is_less(t, u, required=True)  # of two sizes: it limits none of them alone
     assert not free.is_less(u, Polynomial.of(2))
-    assert _limits(free.guards, free.without_guards()) == {"T": (4, 16), "N": (4, 4)}
+    assert free.without_guards() == {"N": 4, "T": "T", "U": 2, "V": "V"}
+    assert _limits(free.guards, free.without_guards()) == {"T": (4, 16), "V": (3, 3)}
 
 
 def test_a_size_that_a_guard_fixes_is_a_number(tmp_path: Path) -> None:
