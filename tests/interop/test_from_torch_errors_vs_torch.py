@@ -185,8 +185,14 @@ def test_arguments() -> None:
         nn.from_torch(nn.Sequential(), X)
     with pytest.raises(ValueError, match="at least one sample"):
         nn.from_torch(T.Linear(5, 2), np.float32(1))
-    with pytest.raises(TypeError, match=r"the example of 'batch' is a dict, but must be an array .*Wrap the module"):
-        nn.from_torch(T.Linear(2, 2), {"batch": {"x": floats(3, 2)}})
+    with pytest.raises(ValueError, match=r"Linear\.forward does not take them: .*pass a tuple with it: \(example,\)"):
+        nn.from_torch(T.Linear(2, 2), {"batch": floats(3, 2)})
+    with pytest.raises(
+        TypeError, match=r"input\['x'\] of the example is a NoneType, but must be an array, .*Wrap the module"
+    ):
+        nn.from_torch(T.Linear(2, 2), ({"x": None},))
+    with pytest.raises(TypeError, match=r"input of the example has the key None\. Dictionaries have texts"):
+        nn.from_torch(T.Linear(2, 2), ({None: floats(3, 2)},))
     with pytest.raises(ValueError, match=r"3, 2 samples\. Pass the same number .*buffer of the module"):
         nn.from_torch(T.Bilinear(5, 5, 2), (X[:, 0], X[:2, 0]))
     with pytest.raises(TypeError, match="takes a network of openbnns"):

@@ -740,6 +740,10 @@ class Module:
             return False
         return not named or not self._bound(inputs, named).kwargs
 
+    def _takes_structures(self) -> bool:
+        """True if the arrays of samples may be in nested tuples and dictionaries, which ``_in_order`` puts in a row."""
+        return False
+
     def _call_with(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, bool]:
         """Run on arguments of any kind; gives the result, and whether it was unpacked."""
         self._bound(inputs, named)

@@ -21,7 +21,7 @@ from .arguments import choose
 from .batches import ArraySource, Batch, Source
 from .losses import FunctionLoss, Loss
 from .module import Module
-from .nested_arrays import Key, Step, as_key, called
+from .nested_arrays import Key, Step, as_key, called, joined
 from .recording import Recording, Shapes, recording_of
 
 
@@ -75,12 +75,16 @@ def listed(keys: Sequence[Key]) -> str:
 
 def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
     """The positions of the parts of samples, in the order in which ``forward`` takes them."""
-    if any(isinstance(key, tuple) for key in keys):
+    nested = any(isinstance(key, tuple) for key in keys)
+    if nested and not network._takes_structures():
         raise ValueError(f"{who}: x has nested structures. Pass an array, or one tuple or dictionary of arrays.")
-    if not isinstance(keys[0], str):
+    if not nested and not isinstance(keys[0], str):
         return list(range(len(keys)))
+    samples = joined(keys, [np.array([i]) for i in range(len(keys))])
     try:
-        return network._in_order((), {str(key): i for i, key in enumerate(keys)})
+        named = isinstance(samples, Mapping)
+        order = network._in_order(() if named else samples, samples if named else {})
+        return [int(position) for (position,) in order]
     except TypeError as error:
         raise TypeError(f"{who}: x has parts {', '.join(map(repr, keys))}, which do not fit. {error}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from ...graph.parameter import Parameter
 from ...nn.containers import ModuleDict, ModuleList, Sequential, hold
 from ...nn.module import Module
 from ..converted.tensors import Misfit
+from ._example import Example, example_of
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
@@ -32,11 +32,13 @@ _CONTAINERS = {"Sequential": Sequential, "ModuleList": ModuleList, "ModuleDict":
 def from_torch(module: Any, example: Any) -> Network:
     """The network that computes what a ``torch.nn.Module`` does, with its weights; it trains, saves and runs on its own.
 
-    ``example`` is what the module is called with: an array or tensor, a tuple of them, or a dictionary of them by name; the
-    first axis is the batch. The module runs a few times on small batches of it, in training and in evaluation, and its
-    operations are recorded. Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays
-    shared. Every layer is in the mode that it has there. ``nn.pytorch.supported()`` lists what can be converted; all else
-    raises
+    ``example`` is what the module is called with: an array or tensor, a tuple of arguments, or a dictionary of arguments by
+    name; the first axis is the batch. An argument may be a tuple, list or dictionary of arrays, also inside each other, and
+    calls of the network then take the same.
+
+    The module runs a few times on small batches of it, in training and in evaluation, and its operations are recorded.
+    Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays shared. Every layer is in the
+    mode that it has there. ``nn.pytorch.supported()`` lists what can be converted; all else raises
     :class:`openbnns.interop.torch.Unsupported`, which names the operation and its place.
 
     ``net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))`` is a residual network that
@@ -49,10 +51,9 @@ def from_torch(module: Any, example: Any) -> Network:
     torch = require_torch("nn.from_torch")
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"from_torch: takes a torch.nn.Module, not a {type(module).__name__}.")
-    names, given = _example(torch, module, example)
-    by_name = isinstance(example, Mapping)
+    given = example_of(torch, module, example)
     with _untouched(torch, module):
-        steps = _recorded(torch, module, names if by_name else (), given)
+        steps = _recorded(torch, module, given)
     _check_functions(steps.records)
     result = _without_none(steps.result)
     if result is None:
@@ -69,9 +70,9 @@ def from_torch(module: Any, example: Any) -> Network:
             "leaves them as they are: change them in the loop that trains it, by net.load_state_dict, if they matter.",
             stacklevel=2,
         )  # fmt: skip
-    network = _built(torch, module, steps, result, names, given)
+    network = _built(torch, module, steps, result, given)
     with _untouched(torch, module):
-        _compare(torch, module, network, names if by_name else (), given, steps)
+        _compare(torch, module, network, given, steps)
     network.train(bool(module.training))
     parts = dict(network._paths())
     for path, part in module.named_modules():
@@ -89,59 +90,6 @@ def _warn_of(left_out: Mapping[str, str]) -> None:
         f"{cure if any('Cache' in kind for kind in left_out.values()) else ''}",
         stacklevel=3,
     )
-
-
-# The example.
-
-
-def _example(torch: Any, module: Any, example: Any) -> tuple[tuple[str, ...], list[Any]]:
-    """Names of the arguments, if they are known, and tensors."""
-    by_name = isinstance(example, Mapping)
-    given = list(example.values()) if by_name else list(example) if isinstance(example, (tuple, list)) else [example]
-    names = tuple(example) if by_name else _argument_names(module)[: len(given)]
-    reference = next(iter(module.parameters()), None)
-    tensors = []
-    for i, x in enumerate(given):
-        array = x if isinstance(x, torch.Tensor) else np.array(x)
-        if array.dtype == np.object_:
-            name = names[i] if i < len(names) else f"argument {i}"
-            raise TypeError(
-                f"from_torch: the example of {name!r} is a {type(x).__name__}, but must be an array or a tensor. Wrap the module "
-                "in one whose forward takes the tensors one by one and puts them together."
-            )
-        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(array)
-        if not tensor.ndim or not len(tensor):
-            raise ValueError(
-                f"from_torch: an example has shape {tuple(tensor.shape)}. Pass at least one sample, the batch axis first."
-            )
-        if reference is not None:
-            tensor = tensor.to(reference.device)
-            if tensor.is_floating_point() and reference.is_floating_point():
-                tensor = tensor.to(reference.dtype)
-        tensors.append(tensor)
-    if not tensors or len({len(x) for x in tensors}) != 1:
-        counts = ", ".join(str(len(x)) for x in tensors)
-        raise ValueError(
-            f"from_torch: the examples have {counts or 'no'} samples. Pass the same number of each; what belongs to no sample, "
-            "such as the edges of one graph, can be a buffer of the module."
-        )
-    return names, tensors
-
-
-def _argument_names(module: Any) -> tuple[str, ...]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return tuple(name for name, p in inspect.signature(module.forward).parameters.items() if p.kind in kinds)
-
-
-def _batch(torch: Any, given: list[Any], size: int) -> list[Any]:
-    """A batch of this many samples, taken from the example; floats are results, not leaves, so that they may be changed in
-    place."""
-    made = []
-    for x in given:
-        # In order, so that samples that are sorted by their lengths stay so.
-        rows = x[(torch.arange(size, device=x.device) % len(x)).sort()[0]].clone()
-        made.append(rows.requires_grad_().clone() if rows.is_floating_point() else rows)
-    return made
 
 
 # Recording.
@@ -169,25 +117,24 @@ def _untouched(torch: Any, module: Any) -> Iterator[None]:
                 buffer.copy_(values)
 
 
-def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any]) -> Trace:
+def _recorded(torch: Any, module: Any, given: Example) -> Trace:
     """The steps of the module, for all batch sizes and both modes."""
     if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
-        _call(module, names, _batch(torch, given, SIZES[0]))  # tells lazy modules their sizes
+        given.call(module, given.batch(torch, SIZES[0]))  # tells lazy modules their sizes
 
     def run(training: bool, size: int) -> Trace:
         module.train(training)
         recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
-        samples = _batch(torch, given, size)
-        named = dict(zip(names, samples, strict=bool(names)))
+        args, named = given.arguments(given.batch(torch, size))
         before = {name: buffer.clone() for name, buffer in module.named_buffers()}
         try:
-            trace = recorder.run(() if named else tuple(samples), named)
+            trace = recorder.run(tuple(args), named)
             trace.changed = _changed(torch, module, before, trace.records)
             return trace
         except Unsupported:
             raise
         except Exception as error:  # of the module, or of PyTorch in it
-            _run_alone(module, names, _batch(torch, given, size))
+            _run_alone(module, given, given.batch(torch, size))
             raise refusal(
                 f"forward fails while it is recorded ({problem(error)})", recorder.place_of(error),
                 "It does not fail by itself: take what that line does out of forward.",
@@ -232,20 +179,16 @@ def _changed(torch: Any, module: Any, before: dict[str, Any], records: list[Reco
     )
 
 
-def _run_alone(module: Any, names: tuple[str, ...], samples: list[Any]) -> None:
+def _run_alone(module: Any, given: Example, samples: list[Any]) -> None:
     """Run a failed module again without recording: if it fails again, module and example do not fit."""
     try:
-        _call(module, names, [x.detach() for x in samples])
+        given.call(module, [x.detach() for x in samples])
     except Exception as error:
         mode = "training" if module.training else "evaluation"
         raise ValueError(
             f"from_torch: {type(module).__name__} fails in PyTorch itself on {len(samples[0])} samples of the example, in {mode} "
             f"mode ({problem(error)}). Pass an example that module(example) takes in both modes."
         ) from error
-
-
-def _call(module: Any, names: tuple[str, ...], samples: list[Any]) -> Any:
-    return module(**dict(zip(names, samples, strict=True))) if names else module(*samples)
 
 
 def _check_functions(records: list[Record]) -> None:
@@ -276,13 +219,14 @@ def _without_none(result: Any) -> Any:
 # Building.
 
 
-def _built(torch: Any, module: Any, steps: Trace, result: Any, names: tuple[str, ...], given: list[Any]) -> Network:
+def _built(torch: Any, module: Any, steps: Trace, result: Any, given: Example) -> Network:
     used = {record.target: record for record in steps.records if record.kind == "module"}
     paths = dict(module.named_modules())
     signature = Signature(
-        names, tuple(not x.is_floating_point() for x in given), result,
+        given.names, tuple(not x.is_floating_point() for x in given.tensors), result,
         {path: bool(getattr(paths[path], "batch_first", True)) for path in used},
         {path: type(paths[path]).__name__ for path in used},
+        given.form,
     )  # fmt: skip
     builder = _Builder(torch, module, used)
     network = Network(type(module).__name__, steps.records, signature, builder.loose())
@@ -385,15 +329,15 @@ class _Builder:
 # Checking.
 
 
-def _compare(torch: Any, module: Any, network: Network, names: tuple[str, ...], given: list[Any], steps: Trace) -> None:
+def _compare(torch: Any, module: Any, network: Network, given: Example, steps: Trace) -> None:
     """Run both on the example: mistakes of this package become errors here, never wrong numbers later."""
     module.eval()
-    arrays = [array_of(x) for x in given]
+    arrays = [array_of(x) for x in given.tensors]
     ours = network.eval()(*arrays)
     with torch.no_grad():
-        theirs = _call(module, names, [x.clone() for x in given])
+        theirs = given.call(module, [x.clone() for x in given.tensors])
         if any(record.kind == "function" and record.target in RANDOM for record in steps.records):
-            again = _call(module, names, [x.clone() for x in given])
+            again = given.call(module, [x.clone() for x in given.tensors])
             pairs = zip(_tensors(torch, theirs, steps.result), _tensors(torch, again, steps.result), strict=True)
             if not all(torch.equal(a, b) for (a, _), (b, _) in pairs):
                 return  # numbers that evaluation draws cannot be compared

@@ -12,6 +12,7 @@ from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape, number_of
 from ...graph.tensor import Tensor
 from ...nn import functional as F
+from ...nn.call_form import CallForm, StructuredCalls
 from ...nn.containers import ForeignPart
 from ...nn.module import Module
 from ...nn.recording import Recording, Shapes
@@ -44,16 +45,22 @@ class Signature:
     result: Any
     batch_first: dict[str, bool] = field(default_factory=dict)  # of the recurrent modules and attentions, by path
     kinds: dict[str, str] = field(default_factory=dict)  # names of torch.nn for the layers, by path
+    form: CallForm | None = None  # if there are inputs in tuples, lists or dictionaries
 
 
-class Network(Part):
+class Network(Part, StructuredCalls):
     """A network from PyTorch. It is called, trained, saved and inspected like any other network here."""
 
     def __init__(self, kind: str, steps: list[Record], signature: Signature, constants: dict[str, Any]) -> None:
         super().__init__(kind)
         self._steps, self._interface, self._constants = steps, signature, constants
 
-    def forward(self, *inputs: Any) -> Any:
+    def _call_form(self) -> CallForm | None:
+        return self._interface.form
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if named or self._interface.form is not None:  # as a part of another network
+            inputs = tuple(self._in_order(inputs, named))
         if len(inputs) != len(self._interface.whole):
             raise TypeError(f"{self._kind}: takes {plural(len(self._interface.whole), 'input')}, not {len(inputs)}.")
         for value, whole in zip(inputs, self._interface.whole, strict=True):
@@ -75,15 +82,16 @@ class Network(Part):
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
         """The shapes of inputs with the size of the batch, which all have, in place of the first number."""
         wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
-        names = [*self._interface.names, *(f"input {i}" for i in range(len(self._interface.names), len(wanted)))]
-        for name, shape, known in zip(names, shapes, wanted, strict=True):
-            if len(shape) != len(known) or shape[1:] != known[1:] or shape[0] != shapes[0][0]:
+        form, known = self._interface.form, self._interface.names
+        names = [*known, *(f"input {i}" for i in range(len(known), len(wanted)))] if form is None else form.places()
+        for name, shape, recorded in zip(names, shapes, wanted, strict=True):
+            if len(shape) != len(recorded) or shape[1:] != recorded[1:] or shape[0] != shapes[0][0]:
                 cure = (
                     "Pass as many samples of all inputs."
-                    if shape[1:] == known[1:]
+                    if shape[1:] == recorded[1:]
                     else ("Convert the module again with an example of that shape.")
                 )
-                told = ", ".join(map(str, known))
+                told = ", ".join(map(str, recorded))
                 raise ValueError(
                     f"{self._kind}: {name} has shape {shape}, but the module was recorded on ({told}). {cure}"
                 )

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.structure import flatten
 from ..converted.tensors import Misfit
 from .compositions import COMPOSITIONS
 from .errors import Place, Unsupported, refusal
@@ -162,8 +163,8 @@ class Recorder:
         self._folders = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Trace:
-        """Call the module on tensors whose first axis is the batch."""
-        given = [*args, *kwargs.values()]
+        """Call the module on tensors whose first axis is the batch; they may be in tuples, lists and dictionaries."""
+        given, _ = flatten([list(args), dict(kwargs)])
         for number, tensor in enumerate(given):
             record = Record("input", str(number))
             record.outputs = self._bind(tensor, record, detached=False)

@@ -53,6 +53,7 @@ from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, Guard, Size, expression_of, number_of, product
 from ...graph.structure import Structure
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
+from ..call_form import CallForm, StructuredCalls
 from ..containers import ForeignPart
 from ..function import Function
 from ..module import Module
@@ -118,6 +119,10 @@ def describe(network: Module) -> tuple[dict[str, Any], dict[str, Array]]:
         "frozen": [name for name, parameter in network.named_parameters() if not parameter.requires_grad],
         "recordings": writer.recordings(),
     }
+    form = network._call_form() if isinstance(network, StructuredCalls) else None
+    if form is not None:
+        structures = [_structure(structure) for structure in form.structures]
+        table["call"] = {"arguments": list(form.arguments), "structures": structures}
     return table, writer.constants
 
 
@@ -324,12 +329,19 @@ class RecordedPart(ForeignPart):
         return _empty_part, (type(self).__name__, network), self.__getstate__()
 
 
-class RecordedNetwork(RecordedPart):
+class RecordedNetwork(RecordedPart, StructuredCalls):
     """A network that was read from a file as the recording of its ``forward``. It is run, trained, saved and exported like
     any other."""
 
     _held: list[Mapping[str, Any]]
     _constants: Mapping[str, Array]
+    _form: CallForm | None = None  # if it is called with tuples, lists or dictionaries
+
+    def _call_form(self) -> CallForm | None:
+        return self._form
+
+    def _name_in_messages(self) -> str:
+        return type(self).__name__
 
     def _shapes_held(self) -> list[Shapes]:
         """The shapes that the file has recordings for."""
@@ -348,7 +360,9 @@ class RecordedNetwork(RecordedPart):
                 return [tuple(_size(n, own) for n in port["shape"]) for port in said["inputs"]]
         return super()._with_free_sizes(shapes, free)
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        if named or self._form is not None:  # as a part of another network
+            inputs = tuple(self._in_order(inputs, named))
         graph = inputs[0].graph
         shapes = tuple(tuple(map(number_of, value.shape)) for value in inputs)
         refused: Guard | None = None
@@ -593,6 +607,13 @@ def _structure_of(said: Any) -> Structure:
     return Structure(_STRUCTURES[said["kind"]], tuple(said["names"]), tuple(map(_structure_of, said["parts"])))
 
 
+def _call_form_of(said: Mapping[str, Any]) -> CallForm:
+    form = CallForm(tuple(said["arguments"]), tuple(map(_structure_of, said["structures"])))
+    if len(form.arguments) != len(form.structures) or not all(map(str.isidentifier, form.arguments)):
+        raise ValueError(f"its calls have the arguments {form.arguments!r:.60}.")
+    return form
+
+
 @cache
 def _part_class(name: str, network: bool) -> type[RecordedPart]:
     return type(name, (RecordedNetwork if network else RecordedPart,), {})
@@ -634,6 +655,10 @@ def _made(table: Mapping[str, Any], arrays: Mapping[str, Array]) -> Module:
     network: RecordedNetwork = modules[""]
     network._held = list(table["recordings"])
     network._constants = {name: array for name, array in arrays.items() if name.startswith(CONSTANT)}
+    if "call" in table:
+        network._form = _call_form_of(table["call"])
+        if len(network._form.input_names()) != len(network._held[0]["inputs"]):
+            raise ValueError("its calls do not have as many arrays as it has inputs.")
     first = {name: group[0] for group in table["shared"] for name in group}
     made_state: dict[str, Any] = {}
     parameters = set(table["parameters"])
