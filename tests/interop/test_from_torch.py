@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from openbnns import nn
+from openbnns.graph.polynomials import Polynomial
+from openbnns.interop.torch._steps import Trials
 from openbnns.interop.torch._supported import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_torch.md"
@@ -50,3 +53,22 @@ def test_the_documentation_lists_what_is_supported() -> None:
 def test_layers_have_pytorchs_names() -> None:
     for name in nn.pytorch.supported()["modules"]:
         assert hasattr(nn, name.removeprefix("nn."))
+
+
+def test_expressions_in_free_sizes() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(500):
+        names = list("NEHW"[: random.integers(1, 5)])
+        trials = Trials.of({name: int(random.integers(2, 30)) for name in names})
+        assert len(trials.sizes) == len(names) + 2
+        sizes = [Polynomial.of(name) for name in names]
+        a, b = (sizes[i] for i in random.integers(0, len(sizes), 2))
+        linear = Polynomial.of(int(random.integers(-9, 10)))
+        for size in sizes:
+            linear += size * Polynomial.of(int(random.integers(-4, 9)))
+        for wanted in (linear, a * b * Polynomial.of(int(random.integers(1, 9))), a * a - a):
+            numbers = [wanted.value(run) for run in trials.sizes]
+            assert trials.expression(numbers) == wanted
+            numbers[-1] += 1
+            assert trials.expression(numbers) is None
+    assert Trials.of({"N": 2, "E": 3}).expression([2**2, 2**3, 2**2, 2**5]) is None

@@ -740,6 +740,10 @@ class Module:
             return False
         return not named or not self._bound(inputs, named).kwargs
 
+    def _takes_samples(self) -> bool:
+        """True if the first axis of every input is the batch."""
+        return True
+
     def _takes_structures(self) -> bool:
         """True if the arrays of samples may be in nested tuples and dictionaries, which ``_in_order`` puts in a row."""
         return False
@@ -826,7 +830,7 @@ class Module:
             recording_of(self, self._training, shapes)
         except (ValueError, TypeError, IndexError) as error:
             counts = dict.fromkeys(len(array) for array in arrays if array.ndim)
-            if len(counts) > 1:
+            if len(counts) > 1 and self._takes_samples():
                 raise type(error)(f"{error} The inputs have {', '.join(map(str, counts))} samples.") from error
             raise
         return arrays

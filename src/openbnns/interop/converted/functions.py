@@ -23,7 +23,7 @@ WHOLE: dict[str, Any] = {
 
 
 class SampleNumbers(Function):
-    """0 for the first sample, 1 for the second, and so on, for as many as another tensor has."""
+    """0 for the first sample, 1 for the second, and so on, for as many as another tensor has: in files of earlier versions."""
 
     is_pure = True
 

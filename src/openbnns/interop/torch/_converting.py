@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._plural import plural
+from ..._spelling import spelled
 from ...graph.parameter import Parameter
 from ...nn.containers import ModuleDict, ModuleList, Sequential, hold
 from ...nn.module import Module
@@ -19,7 +20,7 @@ from ._example import Example, example_of
 from ._layers import kind_of
 from ._network import Network, Part, Signature, described
 from ._recording import RANDOM, Record, Recorder, Ref, Trace, array_of
-from ._steps import SIZES, for_all_batches, for_both_modes, refs
+from ._steps import for_all_sizes, for_both_modes, refs, told
 from .errors import Unsupported, problem, refusal, require_torch
 from .operations import FUNCTIONS
 
@@ -29,12 +30,23 @@ _TOLERANCE = 1e-3
 _CONTAINERS = {"Sequential": Sequential, "ModuleList": ModuleList, "ModuleDict": ModuleDict}
 
 
-def from_torch(module: Any, example: Any) -> Network:
+@spelled
+def from_torch(
+    module: Any,
+    example: Any,
+    *,
+    batch_axis: int | Mapping[str, int | None] | None = 0,
+    input_shapes: Mapping[str, Sequence[int | str]] | None = None,
+) -> Network:
     """The network that computes what a ``torch.nn.Module`` does, with its weights; it trains, saves and runs on its own.
 
     ``example`` is what the module is called with: an array or tensor, a tuple of arguments, or a dictionary of arguments by
-    name; the first axis is the batch. An argument may be a tuple, list or dictionary of arrays, also inside each other, and
+    name. An argument may be a tuple, list or dictionary of arrays, also inside each other, and
     calls of the network then take the same.
+
+    The network takes any number of samples: axis ``batch_axis`` of every input is free, the first one, and has the same size in
+    all of them. ``batch_axis`` may name axes by input, with None for inputs that have no batch. ``input_shapes`` names
+    other sizes that are free, by input: ``{"x": ("N", 16), "edges": (2, "E")}``, with the numbers of the example elsewhere.
 
     The module runs a few times on small batches of it, in training and in evaluation, and its operations are recorded.
     Submodules keep their names, so that ``state_dict()`` has PyTorch's names; what is shared stays shared. Every layer is in the
@@ -51,7 +63,7 @@ def from_torch(module: Any, example: Any) -> Network:
     torch = require_torch("nn.from_torch")
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"from_torch: takes a torch.nn.Module, not a {type(module).__name__}.")
-    given = example_of(torch, module, example)
+    given = example_of(torch, module, example, batch_axis, input_shapes or {})
     with _untouched(torch, module):
         steps = _recorded(torch, module, given)
     _check_functions(steps.records)
@@ -118,14 +130,14 @@ def _untouched(torch: Any, module: Any) -> Iterator[None]:
 
 
 def _recorded(torch: Any, module: Any, given: Example) -> Trace:
-    """The steps of the module, for all batch sizes and both modes."""
+    """The steps of the module, for all free sizes and both modes."""
     if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
-        given.call(module, given.batch(torch, SIZES[0]))  # tells lazy modules their sizes
+        given.call(module, given.batch(torch, given.trials.sizes[0]))  # tells lazy modules their sizes
 
-    def run(training: bool, size: int) -> Trace:
+    def run(training: bool, sizes: Mapping[str, int]) -> Trace:
         module.train(training)
         recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
-        args, named = given.arguments(given.batch(torch, size))
+        args, named = given.arguments(given.batch(torch, sizes))
         before = {name: buffer.clone() for name, buffer in module.named_buffers()}
         try:
             trace = recorder.run(tuple(args), named)
@@ -134,20 +146,20 @@ def _recorded(torch: Any, module: Any, given: Example) -> Trace:
         except Unsupported:
             raise
         except Exception as error:  # of the module, or of PyTorch in it
-            _run_alone(module, given, given.batch(torch, size))
+            _run_alone(torch, module, given, sizes)
             raise refusal(
                 f"forward fails while it is recorded ({problem(error)})", recorder.place_of(error),
                 "It does not fail by itself: take what that line does out of forward.",
             ) from error  # fmt: skip
 
     def steps(mode: bool) -> Trace:
-        traces = [run(mode, size) for size in SIZES]
+        traces = [run(mode, sizes) for sizes in given.trials.sizes]
         try:
-            return for_all_batches(traces, FUNCTIONS)
+            return for_all_sizes(traces, given.trials, FUNCTIONS)
         except (
             Unsupported
         ):  # a module may do something in its first run alone, such as making tables or scaling weights
-            return for_all_batches([run(mode, size) for size in SIZES], FUNCTIONS)
+            return for_all_sizes([run(mode, sizes) for sizes in given.trials.sizes], given.trials, FUNCTIONS)
 
     start = {name: buffer.clone() for name, buffer in module.named_buffers()}
     training = steps(True)
@@ -179,14 +191,14 @@ def _changed(torch: Any, module: Any, before: dict[str, Any], records: list[Reco
     )
 
 
-def _run_alone(module: Any, given: Example, samples: list[Any]) -> None:
+def _run_alone(torch: Any, module: Any, given: Example, sizes: Mapping[str, int]) -> None:
     """Run a failed module again without recording: if it fails again, module and example do not fit."""
     try:
-        given.call(module, [x.detach() for x in samples])
+        given.call(module, [x.detach() for x in given.batch(torch, sizes)])
     except Exception as error:
         mode = "training" if module.training else "evaluation"
         raise ValueError(
-            f"from_torch: {type(module).__name__} fails in PyTorch itself on {len(samples[0])} samples of the example, in {mode} "
+            f"from_torch: {type(module).__name__} fails in PyTorch itself on {told(sizes)} of the example, in {mode} "
             f"mode ({problem(error)}). Pass an example that module(example) takes in both modes."
         ) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ...graph.structure import Structure, flatten
 from ...nn.call_form import CallForm
+from ._steps import BATCH, Trials
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Example:
     """The names of the tensors in a call of the network."""
     form: CallForm | None
     """The form of a call of the network, if arguments are more than one tensor each."""
+    shapes: list[tuple[int | str, ...]]
+    """The shapes of the tensors, with names for sizes that are free."""
+    trials: Trials
+    """The free sizes to record with."""
 
     def arguments(self, tensors: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of a call with these tensors, by position and by name."""
@@ -34,18 +39,28 @@ class Example:
         args, named = self.arguments(tensors)
         return module(*args, **named)
 
-    def batch(self, torch: Any, size: int) -> list[Any]:
-        """A batch of this many samples, taken from the example; floats are results, not leaves, so that they may be changed in
+    def batch(self, torch: Any, sizes: Mapping[str, int]) -> list[Any]:
+        """Tensors of these free sizes, taken from the example; floats are results, not leaves, so that they may be changed in
         place."""
         made = []
-        for x in self.tensors:
-            # In order, so that samples that are sorted by their lengths stay so.
-            rows = x[(torch.arange(size, device=x.device) % len(x)).sort()[0]].clone()
-            made.append(rows.requires_grad_().clone() if rows.is_floating_point() else rows)
+        for x, shape in zip(self.tensors, self.shapes, strict=True):
+            part = x.clone()
+            for axis, name in enumerate(shape):
+                if isinstance(name, str):
+                    # In order, so that samples that are sorted by their lengths stay so.
+                    rows = (torch.arange(sizes[name], device=x.device) % x.shape[axis]).sort()[0]
+                    part = part.index_select(axis, rows)
+            made.append(part.requires_grad_().clone() if part.is_floating_point() else part)
         return made
 
 
-def example_of(torch: Any, module: Any, example: Any) -> Example:
+def example_of(
+    torch: Any,
+    module: Any,
+    example: Any,
+    batch_axis: int | Mapping[str, int | None] | None,
+    input_shapes: Mapping[str, Sequence[int | str]],
+) -> Example:
     """The example that a user gives, with tensors in place of arrays."""
     by_name = isinstance(example, Mapping)
     given = [] if by_name else list(example) if isinstance(example, (tuple, list)) else [example]
@@ -58,17 +73,83 @@ def example_of(torch: Any, module: Any, example: Any) -> Example:
     filled = [_filled(torch, name, x, reference) for name, x in zip(arguments, [*given, *named.values()], strict=True)]
     tensors, structure = flatten([[] if by_name else filled, dict(zip(names, filled, strict=True)) if by_name else {}])
     form = CallForm(tuple(arguments), tuple(_plain(flatten(x)[1]) for x in filled))
-    counts = [len(x) for x in tensors]
-    if len(set(counts)) != 1:
-        places = zip(form.places(), counts, strict=True)
-        told = f" ({', '.join(f'{place} {n}' for place, n in places)})" if form.is_nested else ""
-        raise ValueError(
-            f"from_torch: the examples have {', '.join(map(str, counts)) or 'no'} samples{told}. Pass the same number of each; "
-            "what belongs to no sample, such as the edges of one graph, can be a buffer of the module."
-        )
+    if not tensors:
+        raise ValueError("from_torch: the example has no arrays. Pass what the module is called with.")
+    shapes = _shapes(form, tensors, batch_axis, input_shapes)
+    trials = Trials.of(_least_sizes(form, tensors, shapes, at_least_the_examples=bool(input_shapes)))
     if not form.is_nested:
-        return Example(tensors, structure, names, None)
-    return Example(tensors, structure, tuple(form.input_names()), form)
+        return Example(tensors, structure, names, None, shapes, trials)
+    return Example(tensors, structure, tuple(form.input_names()), form, shapes, trials)
+
+
+# Free sizes.
+
+
+def _shapes(
+    form: CallForm,
+    tensors: Sequence[Any],
+    batch_axis: int | Mapping[str, int | None] | None,
+    input_shapes: Mapping[str, Sequence[int | str]],
+) -> list[tuple[int | str, ...]]:
+    """The shapes of the tensors, with names for sizes that are free."""
+    names = form.input_names()
+    for option, given in (("batch_axis", batch_axis), ("input_shapes", input_shapes)):
+        unknown = [name for name in given if name not in names] if isinstance(given, Mapping) else []
+        if unknown:
+            raise ValueError(
+                f"from_torch: {option} has {unknown[0]!r}, but the inputs of the example are {', '.join(names)}."
+            )
+    shapes = []
+    for name, tensor in zip(names, tensors, strict=True):
+        own = tuple(int(n) for n in tensor.shape)
+        axis = batch_axis.get(name, 0) if isinstance(batch_axis, Mapping) else batch_axis
+        shape: list[int | str] = list(input_shapes.get(name, own))
+        whole = name in input_shapes and len(shape) == len(own)
+        if axis is not None and not whole:
+            if not -len(own) <= axis < len(own):
+                raise ValueError(
+                    f"from_torch: {name} of the example, of shape {own}, has no axis {axis} that could be the batch. Name "
+                    f"another one, batch_axis={{{name!r}: ...}}, or None if it has none."
+                )
+            axis %= len(own)
+            shape[axis : axis + (name not in input_shapes)] = [BATCH]
+        if len(shape) != len(own) or any(n != m and not _is_name(n) for n, m in zip(shape, own, strict=True)):
+            raise ValueError(
+                f"from_torch: input_shapes has {tuple(input_shapes[name])} for {name}, whose example has shape {own}. Pass its "
+                'numbers, with names in place of sizes that are free, such as "T".'
+            )
+        shapes.append(tuple(shape))
+    return shapes
+
+
+def _is_name(size: Any) -> bool:
+    return isinstance(size, str) and size.isidentifier()
+
+
+def _least_sizes(
+    form: CallForm, tensors: Sequence[Any], shapes: Sequence[tuple[int | str, ...]], *, at_least_the_examples: bool
+) -> dict[str, int]:
+    """The smallest free sizes to record with: two, or those of the example where numbers may be places along other axes, as those
+    in a list of edges are places of nodes."""
+    axes: dict[str, list[tuple[str, int]]] = {}
+    for place, tensor, shape in zip(form.places(), tensors, shapes, strict=True):
+        for name, n in zip(shape, tensor.shape, strict=True):
+            if isinstance(name, str):
+                axes.setdefault(name, []).append((place, int(n)))
+    for name, counts in axes.items():
+        if len({n for _, n in counts}) > 1:
+            told = f" ({', '.join(f'{place} {n}' for place, n in counts)})" if form.is_nested else ""
+            problem = f"the examples have {', '.join(str(n) for _, n in counts)} samples{told}"
+            if name != BATCH:
+                problem = f"the size {name} is {' and '.join(f'{n} in {place}' for place, n in counts)}"
+            raise ValueError(
+                f"from_torch: {problem}. Pass the same number of each; name sizes that differ, such as those of nodes and edges, "
+                'input_shapes={"x": ("N", 16), "edges": (2, "E")}; what belongs to no sample can be a buffer of the module.'
+            )
+    return {name: max(2, counts[0][1]) if at_least_the_examples else 2 for name, counts in axes.items()}
+
+
+# Arguments.
 
 
 def _check_names(module: Any, named: Mapping[Any, Any]) -> None:

@@ -16,7 +16,6 @@ from ...nn.call_form import CallForm, StructuredCalls
 from ...nn.containers import ForeignPart
 from ...nn.module import Module
 from ...nn.recording import Recording, Shapes
-from ..converted.functions import SampleNumbers
 from ..converted.tensors import ForeignTensor, Misfit
 from . import _running
 from ._layers import KINDS
@@ -80,23 +79,48 @@ class Network(Part, StructuredCalls):
             yield from child._paths(f"{prefix}.{name}" if prefix and name else prefix or name)
 
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
-        """The shapes of inputs with the size of the batch, which all have, in place of the first number."""
+        """The shapes of inputs with free sizes in place of some numbers: of the batch, or those that the conversion named."""
         wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
         form, known = self._interface.form, self._interface.names
         names = [*known, *(f"input {i}" for i in range(len(known), len(wanted)))] if form is None else form.places()
+        all_sizes: list[Sequence[AnySize]] = []
         for name, shape, recorded in zip(names, shapes, wanted, strict=True):
-            if len(shape) != len(recorded) or shape[1:] != recorded[1:] or shape[0] != shapes[0][0]:
-                cure = (
-                    "Pass as many samples of all inputs."
-                    if shape[1:] == recorded[1:]
-                    else ("Convert the module again with an example of that shape.")
-                )
-                told = ", ".join(map(str, recorded))
-                raise ValueError(
-                    f"{self._kind}: {name} has shape {shape}, but the module was recorded on ({told}). {cure}"
-                )
-        free.numbers[BATCH] = shapes[0][0]
-        return [(free.size(BATCH), *shape[1:]) for shape in shapes]
+            fits = len(shape) == len(recorded) and all(
+                isinstance(n, Polynomial) or n == m for n, m in zip(recorded, shape, strict=True)
+            )
+            sizes: list[AnySize] = []
+            for n, number in zip(recorded, shape, strict=False):
+                if isinstance(n, Polynomial) and number > 0:
+                    sizes.append(free.size(str(n)))
+                    fits = fits and free.numbers.setdefault(str(n), number) == number
+                else:
+                    sizes.append(number)
+                    fits = fits and not isinstance(n, Polynomial)
+            if not fits:
+                raise ValueError(self._misfitting(name, shape, recorded, free))
+            all_sizes.append(sizes)
+        return all_sizes
+
+    def _takes_samples(self) -> bool:
+        wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
+        return all(shape[:1] == (Polynomial.of(BATCH),) for shape in wanted)
+
+    def _misfitting(self, name: str, shape: Sequence[int], recorded: Sequence[Any], free: FreeSizes) -> str:
+        """The message for an input that has another shape than the module was recorded on."""
+        told = ", ".join(map(str, recorded))
+        cure = "Convert the module again with an example of that shape, or with names for sizes that are free in input_shapes."
+        if len(shape) == len(recorded) and all(
+            isinstance(n, Polynomial) or n == m for n, m in zip(recorded, shape, strict=True)
+        ):
+            cure = "Pass as many samples of all inputs."
+            others = {
+                str(n): free.numbers[str(n)] for n in recorded if isinstance(n, Polynomial) and str(n) in free.numbers
+            }
+            if 0 in shape:
+                cure = "Free sizes are at least 1."
+            elif list(others) != [BATCH]:
+                cure = f"Pass inputs with the same sizes; other axes have {', '.join(f'{k}={n}' for k, n in others.items())}."
+        return f"{self._kind}: {name} has shape {shape}, but the module was recorded on ({told}). {cure}"
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         return str(error)
@@ -144,9 +168,8 @@ class Network(Part, StructuredCalls):
         if step.kind == "constant":
             if isinstance(step.array, str):
                 shape = next(iter(step.shapes.values()))
-                return SampleNumbers.apply(inputs[0]).reshape(
-                    [1 if isinstance(n, int) else inputs[0].shape[0] for n in shape]
-                )
+                size = next(_bound(n, inputs[0].graph.sizes) for n in shape if isinstance(n, Polynomial))
+                return F.arange(size).reshape([1 if isinstance(n, int) else size for n in shape])
             return step.array
         path, _, name = step.target.rpartition(".")
         if step.kind == "parameter":

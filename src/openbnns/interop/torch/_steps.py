@@ -1,13 +1,14 @@
-"""Steps that hold for all batch sizes and both modes, from records that each hold for one.
+"""Steps that hold for all sizes and both modes, from records that each hold for one.
 
 A module is recorded on batches of three sizes, in training and in evaluation. Numbers that change with the batch become
-expressions in its size, N; options that differ between the modes follow the mode.
+expressions in its size, N; options that differ between the modes follow the mode. With other free sizes there is a record more
+for each of them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -21,9 +22,6 @@ from .errors import Place, Unsupported, refusal
 BY_MODE = "a choice by the mode"
 """The name of a step that no function of PyTorch is: one tensor in training, another one in evaluation."""
 
-SIZES = (2, 3, 5)
-"""Batch sizes that a module is recorded with."""
-
 BATCH = "N"
 """The name of the size of the batch."""
 
@@ -35,6 +33,78 @@ _ARITHMETIC = {"mul", "rmul", "imul", "add", "radd", "iadd", "sub", "rsub", "isu
 
 
 @dataclass(frozen=True)
+class Trials:
+    """The free sizes of the runs that a module is recorded in: in the second one the first size is larger by one than in the
+    first run, in the third one the second size, and so on; in the last run all are larger.
+
+    >>> [run["N"] for run in Trials.of({"N": 2}).sizes]
+    [2, 3, 5]
+    >>> print(Trials.of({"N": 4, "E": 9}).expression([35, 36 + 7, 35 + 3, 35 + 24 + 12]))
+    3*E + 8*N - 24
+    """
+
+    sizes: tuple[dict[str, int], ...]
+
+    @staticmethod
+    def of(least: Mapping[str, int]) -> Trials:
+        """The trials that begin with these sizes."""
+        single = [{**least, name: number + 1} for name, number in least.items()]
+        return Trials((dict(least), *single, {name: n + 3 + i for i, (name, n) in enumerate(least.items())}))
+
+    @property
+    def _of_batch(self) -> bool:
+        return list(self.sizes[0]) == [BATCH]
+
+    @property
+    def subject(self) -> str:
+        """The size or sizes in messages."""
+        return "the size of the batch" if self._of_batch else "free sizes"
+
+    def together(self) -> str:
+        """The sizes of all runs in messages."""
+        if self._of_batch:
+            sizes = [str(run[BATCH]) for run in self.sizes]
+            return f"batches of {', '.join(sizes[:-1])} and {sizes[-1]} samples"
+        return f"sizes of {' and '.join(f'({told(run)})' for run in self.sizes)}"
+
+    def resolver(self, place: Place | None) -> Callable[..., Any]:
+        """A function that makes the numbers of all runs an expression, or raises an error that names the place."""
+
+        def resolve(*given: Any) -> Any:
+            whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given)
+            expression = self.expression(given) if whole else None
+            if expression is None:
+                ends = [str(run[BATCH]) if self._of_batch else f"({told(run)})" for run in self.sizes]
+                shown = ", ".join(f"{n!r} for {end}" for n, end in zip(given, ends, strict=True))
+                raise refusal(
+                    f"a number depends on {self.subject} ({shown}{' samples' if self._of_batch else ''}) in a way that cannot be "
+                    "told", place,
+                    "Sums and products of sizes can be; with others use mean() in place of sum() / N, and the like.",
+                )  # fmt: skip
+            return expression
+
+        return resolve
+
+    def expression(self, numbers: Sequence[int]) -> Polynomial | None:
+        """The expression in free sizes that has these numbers in the runs, if fewer of them would determine it."""
+        first = self.sizes[0]
+        names = {name: Polynomial.of(name) for name in first}
+        linear = Polynomial.of(numbers[0])
+        for (name, n), number in zip(first.items(), numbers[1:], strict=False):
+            linear += (names[name] - Polynomial.of(n)) * Polynomial.of(number - numbers[0])
+        squares = [a * b for a, b in itertools.combinations_with_replacement(names.values(), 2)]
+        squares += [n * n - n for n in names.values()]
+        tried = [linear, *(square * Polynomial.of(numbers[0] // square.value(first)) for square in squares)]
+        fits = (one for one in tried if [one.value(run) for run in self.sizes] == list(numbers))
+        return next(fits, None)
+
+
+def told(sizes: Mapping[str, int]) -> str:
+    """The free sizes of a run in messages."""
+    return f"{sizes[BATCH]} samples" if [*sizes] == [BATCH] else ", ".join(f"{name}={n}" for name, n in sizes.items())
+
+
+@dataclass(frozen=True)
 class ByMode:
     """An option with one value in evaluation and another one in training."""
 
@@ -42,14 +112,13 @@ class ByMode:
     training: Any
 
 
-def for_all_batches(traces: Sequence[Trace], functions: Container[str]) -> Trace:
-    """One trace from those on batches of ``SIZES``. ``functions`` can make constants that change with the size of the batch."""
+def for_all_sizes(traces: Sequence[Trace], trials: Trials, functions: Container[str]) -> Trace:
+    """One trace from those of all runs. ``functions`` can make constants that change with free sizes."""
     made = 1 + max((index for record in traces[0].records for index in record.shapes), default=-1)
-    constants = _Constants(functions, itertools.count(made))
-    records = [record for same in _matched(traces) for record in _of_all_sizes(same, constants)]
-    return Trace(
-        records, _joined([trace.result for trace in traces], _by_size(None)), traces[0].left_out, traces[-1].changed
-    )
+    constants = _Constants(functions, itertools.count(made), trials)
+    records = [record for same in _matched(traces, trials) for record in _of_all_sizes(same, constants)]
+    result = _joined([trace.result for trace in traces], trials.resolver(None))
+    return Trace(records, result, traces[0].left_out, traces[-1].changed)
 
 
 def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:
@@ -221,9 +290,9 @@ class _Modes:
         return given
 
 
-def _matched(traces: Sequence[Trace]) -> list[tuple[Record, ...]]:
+def _matched(traces: Sequence[Trace], trials: Trials) -> list[tuple[Record, ...]]:
     """Records that belong together, if all runs did the same."""
-    what = f"batches of {', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} samples"
+    what = trials.together()
     together = list(zip(*(trace.records for trace in traces), strict=False))
     for same in together:
         other = next(
@@ -256,7 +325,7 @@ def _of_all_sizes(same: Sequence[Record], constants: _Constants) -> list[Record]
         records: list[Record] = []
         constants.make(given, first.place, first.outputs, records)
         return records
-    resolve = _by_size(first.place)
+    resolve = constants.trials.resolver(first.place)
     shapes = {index: _joined([record.shapes[index] for record in same], resolve) for index in first.shapes}
     args, kwargs = (_joined([getattr(record, name) for record in same], resolve) for name in ("args", "kwargs"))
     return [replace(first, shapes=shapes, args=args, kwargs=kwargs)]
@@ -264,20 +333,20 @@ def _of_all_sizes(same: Sequence[Record], constants: _Constants) -> list[Record]
 
 @dataclass(frozen=True)
 class _Constants:
-    """The constants of a trace: arrays, or calls of the functions that made them if they change with the size of the
-    batch."""
+    """The constants of a trace: arrays, or calls of the functions that made them if they change with free sizes."""
 
     functions: Container[str]
     numbers: Iterator[int]
+    trials: Trials
 
     def make(self, recipes: Sequence[Recipe], place: Place | None, ref: Ref, records: list[Record]) -> None:
-        """Add the records of the constant that has these recipes for ``SIZES``."""
-        first, resolve = recipes[0], _by_size(place)
+        """Add the records of the constant that has these recipes in the runs."""
+        first, resolve = recipes[0], self.trials.resolver(place)
         pairs = first.letter == "c"  # of numbers, which are one in PyTorch
         shape = _joined([recipe.array.shape[:-1] if pairs else recipe.array.shape for recipe in recipes], resolve)
         record = Record("constant", "", place, outputs=ref, shapes={ref.index: shape}, dtypes={ref.index: first.letter})
         try:
-            record.array = _constant([recipe.array for recipe in recipes], shape, place)
+            record.array = _constant([recipe.array for recipe in recipes], shape, place, self.trials)
         except Unsupported:
             if any(recipe.function != first.function for recipe in recipes) or first.function not in self.functions:
                 raise
@@ -295,8 +364,8 @@ class _Constants:
         records.append(record)
 
 
-def _constant(arrays: Sequence[Any], shape: tuple[Any, ...], place: Place | None) -> Any:
-    """The numbers of a constant, with one entry along axes that grow with the batch and along which all are the same."""
+def _constant(arrays: Sequence[Any], shape: tuple[Any, ...], place: Place | None, trials: Trials) -> Any:
+    """The numbers of a constant, with one entry along axes whose size is free and along which all are the same."""
     free = [axis for axis, n in enumerate(shape) if isinstance(n, Polynomial)]
     if free and all(np.array_equal(array.ravel(), np.arange(array.size)) for array in arrays):
         return SAMPLE_NUMBERS
@@ -305,7 +374,7 @@ def _constant(arrays: Sequence[Any], shape: tuple[Any, ...], place: Place | None
     ]
     if not all(_is_equal(array, np.broadcast_to(part, array.shape)) for array, part in zip(arrays, parts, strict=True)):
         raise refusal(
-            "a constant changes with the size of the batch", place,
+            f"a constant changes with {trials.subject}", place,
             "Constants may be the same for all samples, or made by functions that nn.pytorch.supported() lists.",
         )  # fmt: skip
     if not all(_is_equal(part, parts[0]) for part in parts):
@@ -337,28 +406,3 @@ def _joined(given: Sequence[Any], resolve: Callable[..., Any]) -> Any:
     if all(type(x) is type(first) and (x == first or x != x) for x in given):
         return first
     return resolve(*given)
-
-
-def _by_size(place: Place | None) -> Callable[..., Any]:
-    def resolve(*given: Any) -> Any:
-        whole = all(isinstance(n, int) and not isinstance(n, bool) for n in given)
-        expression = _expression(given) if whole else None
-        if expression is None:
-            shown = ", ".join(f"{n!r} for {size}" for n, size in zip(given, SIZES, strict=True))
-            raise refusal(
-                f"a number depends on the size of the batch ({shown} samples) in a way that cannot be told", place,
-                "Sums and products of sizes can be; with others use mean() in place of sum() / N, and the like.",
-            )  # fmt: skip
-        return expression
-
-    return resolve
-
-
-def _expression(numbers: Sequence[int]) -> Polynomial | None:
-    """The expression in N that has these numbers for ``SIZES``, if fewer of them would determine it."""
-    n = Polynomial.of(BATCH)
-    slope = numbers[1] - numbers[0]
-    tried = [n * Polynomial.of(slope) + Polynomial.of(numbers[0] - SIZES[0] * slope)]
-    tried += [square * Polynomial.of(numbers[0] // square.value({BATCH: SIZES[0]})) for square in (n * n, n * n - n)]
-    fits = (one for one in tried if [one.value({BATCH: size}) for size in SIZES] == list(numbers))
-    return next(fits, None)

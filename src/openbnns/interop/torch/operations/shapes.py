@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.operations import Range
 from ....graph.sizes import Size, is_same, number_of
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.functions import SampleNumbers
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ._registry import Call, adapted, add, operation, plain, whole
 
@@ -169,7 +169,8 @@ def _keys(input: ForeignTensor, key: Any) -> list[Any]:
 def _counts_samples(k: Any) -> bool:
     """True if a tensor is 0 for the first sample, 1 for the second, and so on."""
     producer = k.held.storage.producer if isinstance(k, ForeignTensor) and isinstance(k.held, Tensor) else None
-    return getattr(producer, "function", None) is SampleNumbers
+    ends = (producer.start, producer.step) if isinstance(producer, Range) else ()
+    return all(isinstance(n, int) for n in ends) and ends == (0, 1)
 
 
 def _all_samples(input: ForeignTensor, keys: list[Any]) -> list[Any]:
