@@ -81,6 +81,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     ),
     "vdot": (lambda x: x * torch.vdot(x[0, 0], x[0, 1]), X),
     "linalg.vecdot": (lambda x, y: torch.linalg.vecdot(x, y) + torch.linalg.vecdot(x, y, dim=1).sum(1)[:, None], X, Y),
+    "logdet": (lambda x: torch.logdet(x @ x.mT + torch.eye(4)) + (x @ x.mT + torch.eye(4)).logdet(), X),
     "linalg.matrix_norm": (lambda x: torch.linalg.matrix_norm(x) + torch.linalg.matrix_norm(x, keepdim=True).sum((1, 2)), X),
     "var_mean": (lambda x: [*torch.var_mean(x, 1), *torch.var_mean(x, -1, correction=0, keepdim=True)], X),
     "std_mean": (lambda x: [*torch.std_mean(x, (1, 2)), *torch.std_mean(x, 2, False)], X),

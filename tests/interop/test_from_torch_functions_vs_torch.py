@@ -20,6 +20,7 @@ IMAGE = floats(3, 4, 6, 5)
 POSITIVE = np.abs(X) + 0.3
 SMALL = np.tanh(X) * 0.8
 HEADS = floats(3, 2, 4, 6)
+SQUARES = floats(3, 4, 4) + 2 * np.eye(4, dtype=np.float32)[[1, 0, 2, 3]]
 
 
 class Expression(T.Module):  # type: ignore[misc, name-defined]
@@ -319,6 +320,9 @@ case(
         x.norm(dim=1) + torch.norm(x, p=1, dim=1) + torch.linalg.vector_norm(x, dim=1) + torch.linalg.norm(x, dim=1)
     ),
 )
+case("determinants", lambda x: (torch.det(x), x[:, 1:, :3].det() + torch.linalg.det(x @ x)), SQUARES)
+case("slogdet", lambda x: (*torch.slogdet(x), torch.linalg.slogdet(x[:, None]).logabsdet), SQUARES)
+case("inverses", lambda x: torch.linalg.inv(x) @ x[:1] + torch.inverse(x) + x[:, None].inverse()[:, 0].mT, SQUARES)
 case("normalize", lambda x: F.normalize(x, dim=1) + F.normalize(x, p=1, dim=-1) + F.cosine_similarity(x, x * 2
      + 1, dim=1)[:, None]
      + torch.cosine_similarity(x, x + 1, 1)[:, None] + F.pairwise_distance(x, x * 2)[..., None] +

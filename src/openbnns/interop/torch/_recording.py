@@ -41,7 +41,7 @@ BY_SIZE = {
 # Functions that go by another name inside PyTorch than in people's code.
 WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
-    **{f"linalg_{kind}": f"linalg.{kind}" for kind in ("norm", "vector_norm", "matrix_norm", "vecdot")},
+    **{f"linalg_{kind}": f"linalg.{kind}" for kind in ("norm", "vector_norm", "matrix_norm", "vecdot", "det", "slogdet", "inv")},
     "special_logit": "logit", "special_xlogy": "xlogy",
     **{f"fft_{kind}{axes}": f"fft.{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")},
 }  # fmt: skip

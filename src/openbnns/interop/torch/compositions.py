@@ -138,6 +138,12 @@ def vecdot(torch: Any, x: Any, y: Any, *, dim: int = -1) -> Any:
     return (x * y).sum(dim)
 
 
+@composition(PRODUCTS, "logdet")
+def logarithm_of_determinant(torch: Any, input: Any) -> Any:
+    sign, logarithm = torch.linalg.slogdet(input)
+    return logarithm + sign.log()  # NaN if it is negative, minus infinity if it is 0
+
+
 @composition(PRODUCTS, "linalg.matrix_norm")
 def matrix_norm(torch: Any, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False) -> Any:
     if ord != "fro":

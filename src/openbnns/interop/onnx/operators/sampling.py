@@ -9,7 +9,7 @@ import numpy as np
 from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ....nn.function import Function
-from ...converted.functions import Compare
+from ...converted.functions import Compare, Determinant
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
@@ -142,31 +142,6 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
     places = F.add(numbers, F.mul(inside, F.sub(turned, numbers))).long()
     places = places.reshape((samples, steps, *[1] * (x.rank - 2)))
     return ForeignTensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)))
-
-
-class Determinant(Function):
-    """Determinants of square matrices."""
-
-    is_pure = True
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return np.linalg.det(x).astype(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, dy: Any) -> Any:
-        """Cofactors; those of U diag s V are det(U V) times the products of all other s."""
-        (x,) = ctx.saved_tensors
-        u, s, v = np.linalg.svd(x.astype(np.float64))
-        others = np.stack([np.delete(s, i, -1).prod(-1) for i in range(s.shape[-1])], -1)
-        sign = np.linalg.det(u) * np.linalg.det(v)
-        cofactors = (u * others[..., None, :]) @ v * sign[..., None, None]
-        return (cofactors * np.asarray(dy)[..., None, None]).astype(x.dtype)
-
-    @classmethod
-    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
-        return [Tensor(inputs[0].graph, inputs[0].shape[:-2], FLOAT32)], False
 
 
 @operator(SAMPLES, "Det")

@@ -12,11 +12,10 @@ from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernary
 from ....graph import operations
 from ....graph.operations import MASKS, Elementwise
 from ....graph.tensor import FLOAT32, Tensor
-from ...converted.functions import Compare, Forbid, Not
+from ...converted.functions import Compare, Determinant, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
 from .._operator import OPERATORS
-from ..operators.sampling import Determinant
 from ..tensor import ByNumpy, Recipe
 from ._registry import WRITERS, NoForm, writes
 

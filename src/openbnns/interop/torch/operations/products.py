@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....nn import functional as F
-from ...converted.functions import Compare, Forbid
+from ...converted.functions import Compare, Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
@@ -125,3 +125,21 @@ def _added(mask: ForeignTensor) -> tuple[Any, Any]:
         return F.where(seen, given, 0.0), seen
     seen = F.amax(given, -1, True)
     return Forbid.apply(F.add(given, F.sub(1.0, seen))), seen
+
+
+# Square matrices.
+
+
+@operation(PRODUCTS, "det", "linalg.det")
+def determinant(call: Call, A: ForeignTensor) -> Any:
+    return Determinant.apply(A.numbers)
+
+
+@operation(PRODUCTS, "slogdet", "linalg.slogdet")
+def sign_and_logarithm(call: Call, A: ForeignTensor) -> Any:
+    return DeterminantSign.apply(A.numbers), LogDeterminant.apply(A.numbers)
+
+
+@operation(PRODUCTS, "inverse", "linalg.inv")
+def inverse(call: Call, A: ForeignTensor) -> Any:
+    return Inverse.apply(A.numbers)
