@@ -185,6 +185,37 @@ def test_positive(body: Any, oracle: Any) -> None:
     check(body, oracle, [POSITIVE])
 
 
+NORMS = {
+    3: lambda x, axis: (np.abs(x) ** 3).sum(axis) ** (1 / 3),
+    2.5: lambda x, axis: (np.abs(x) ** 2.5).sum(axis) ** 0.4,
+    0.5: lambda x, axis: np.sqrt(np.abs(x)).sum(axis) ** 2,
+    -1: lambda x, axis: 1 / (1 / np.abs(x)).sum(axis),
+    np.inf: lambda x, axis: np.abs(x).max(axis),
+    -np.inf: lambda x, axis: np.abs(x).min(axis),
+    "fro": lambda x, axis: np.sqrt((x * x).sum(axis)),  # codespell:ignore fro
+}
+
+
+@pytest.mark.parametrize("p", NORMS)
+def test_norms(p: Any, engine: str) -> None:
+    for axis in (1, (1, 2), None):
+        check(lambda x: x.norm(p, dim=axis), lambda x: NORMS[p](x, axis), [X])  # noqa: B023
+    np.testing.assert_allclose(F.norm(X, p, 2, keepdim=True), NORMS[p](X, 2)[..., None], rtol=2e-5)
+
+
+def test_the_norm_that_counts(engine: str) -> None:
+    x = np.float32([[0, -2, 0.5], [0, 0, 0]])
+    assert F.norm(x, 0, 1).tolist() == [2, 0] and Expressed(lambda x: 2.0 * x.norm(0, dim=-1), [])(x).tolist() == [4, 0]
+    assert F.norm(x, 0) == 2 and F.norm(x, 0, 0, keepdim=True).tolist() == [[0, 1, 1]]
+
+
+def test_softmax_of_a_single_number(engine: str) -> None:
+    x = np.array(3, np.float32)
+    for dim in (None, 0, -1):
+        assert F.softmax(x, dim) == F.softmin(x, dim) == 1 and F.log_softmax(x, dim) == 0
+    check(lambda x: x.sum(2) * F.softmax(x.mean(), -1), lambda x: x.sum(2), [X])
+
+
 WITH_PARAMETER: dict[str, tuple[Callable[..., Any], Callable[..., Any], Arrays]] = {
     "scale": (lambda x, p: x * p, lambda x, p: x * p, [CHANNELS]),
     "scale from the left": (lambda x, p: p * x, lambda x, p: p * x, [CHANNELS]),
@@ -346,7 +377,10 @@ def test_arithmetic_of_parameters_outside_forward() -> None:
         (lambda x: x * nn.Parameter(CHANNELS), "no module of the network holds"),
         (lambda x: F.clamp(x), "neither min nor max"),
         (lambda x: x.expand(-1, 4, 6), "cannot be repeated"),
-        (lambda x: F.norm(x, 3), "Use 1, 2"),
+        (lambda x: F.norm(x, "nuc"), r"norm: p is 'nuc'\. Pass a number, such as 1, 2 or float\('inf'\)"),
+        (lambda x: F.norm(x, float("nan")), "norm: p is nan"),
+        (lambda x: x.norm(True), "norm: p is True"),
+        (lambda x: F.softmax(x.sum(), 1), "softmax: dim is 1, but .* has no axes"),
     ],
 )
 def test_what_cannot_be_expressed(body: Any, message: str) -> None:

@@ -50,6 +50,9 @@ CASES: dict[str, tuple[Any, ...]] = {
     "binary_cross_entropy": (lambda _, f, x, y: f.binary_cross_entropy(x, y), [[0.0, 1, 0.5], [0, 1, 0.3]], LABELS),
     "kl_div": (lambda _, f, x, y: f.kl_div(x, y, reduction="sum"), [[-1.0, -2, -3]], [[0.0, 0.5, 0.5]]),
     **{
+        f"norm {p:g}": (lambda f, _, x, p=p: f.norm(x, p, 1), ZEROS) for p in (0.5, 1.5, 3, -1, -2.5, -INF)
+    },
+    **{
         f"pow {exponent:g}": (lambda f, _, x, exponent=exponent: f.pow(x, exponent), ZEROS)
         for exponent in (0, 0.5, 1, 1.5, 2, 3, 4, -0.5, -1, -2, 1 / 3)
     },

@@ -11,7 +11,7 @@ from .. import operations
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .arrangements import chunk
-from .base import TensorLike, axis_of, function, numbers
+from .base import TensorLike, axes_of, axis_of, function, numbers
 from .elementwise import gt, mul, sub, where
 
 __all__ = [
@@ -192,6 +192,9 @@ def glu(input: TensorLike, dim: int = -1) -> Any:
 
 def _along(f: ActivationFunction, input: TensorLike, dim: int | None, who: str) -> Tensor:
     x = numbers(input, who)
+    if not x.ndim:
+        axes_of(x, dim, who)  # which accepts 0 and -1 for the axis that a single number lacks
+        return _activated(f, x.reshape((1,)), who, 0).reshape(())
     axis = axis_of(x, -1 if dim is None else dim, who)
     return _activated(f, x, who, axis)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ... import ReductionFunction
 from .. import operations
 from ..sizes import AnySize, Size, broadcast, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .arrangements import diagonal
 from .base import TensorLike, axes_of, axis_of, function, numbers, value
-from .elementwise import abs, add, clamp, div, mul, ne, sqrt, square, sub
+from .elementwise import abs, add, as_numbers, clamp, div, eq, mul, ne, pow, sqrt, square, sub, where
 from .shapes import expand
 
 __all__ = [
@@ -112,15 +114,38 @@ def logsumexp(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @function
-def norm(input: TensorLike, p: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
-    """The p-norm along ``dim``: 1, 2 or infinity."""
-    if p == 2:
+def norm(input: TensorLike, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
+    """The p-norm along ``dim``, (Σ |x|^p)^(1/p), for any number p: 0 counts what is not 0, infinity takes the largest |x|
+    and minus infinity the smallest.
+
+    Gradients are 0 where the slope is infinite, as in PyTorch: at elements of 0 for p below 1, and where all are 0.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.float32([[3, -4], [0, 2]])
+    >>> [nn.functional.norm(x, p, dim=1).tolist() for p in (0, 1, 2, float("inf"))]
+    [[2.0, 1.0], [7.0, 2.0], [5.0, 2.0], [4.0, 2.0]]
+    """
+    if p == 2 or p is None or p == "fro":  # codespell:ignore fro
         return _reduced(ReductionFunction.l2_norm(), input, dim, keepdim, "norm")
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)) or p != p:
+        raise ValueError(f"norm: p is {p!r}. Pass a number, such as 1, 2 or float('inf').")
     if p == 1:
         return _reduced(ReductionFunction.sum_of_absolutes(), input, dim, keepdim, "norm")
-    if p == float("inf"):
+    if p == math.inf:
         return amax(abs(input), dim, keepdim)
-    raise ValueError(f"norm: p is {p}. Use 1, 2 or float('inf').")
+    if p == -math.inf:
+        return amin(abs(input), dim, keepdim)
+    x = numbers(input, "norm")
+    axes = axes_of(x, dim, "norm")
+    if p == 0:
+        return sum(as_numbers(ne(x, 0)), axes, keepdim)
+    size = abs(x)
+    # Neither 0 ** (p - 1) nor 0 ** (1 / p - 1) takes part in gradients.
+    powers = where(eq(size, 0), 0.0, pow(where(eq(size, 0), 1.0, size), float(p)))
+    total = sum(powers, axes, keepdim)
+    none = eq(total, 0) if p > 0 else eq(amin(size, axes, keepdim), 0)
+    return where(none, 0.0, pow(where(none, 1.0, total), 1 / float(p)))
 
 
 @function
