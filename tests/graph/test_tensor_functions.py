@@ -550,6 +550,11 @@ def test_fourier_transforms_of_two_axes(s: Any) -> None:
         (lambda x: x.tensor_split(9, 1), "9 parts of axis 1"),
         (lambda x: x.trace(), "is not a matrix"),
         (lambda x: F.unfold(x, 2), "must be images"),
+        (
+            lambda x: F.local_response_norm(x[:, :, 0], 2),
+            r"local_response_norm: \(.*\) must be \(N, channels, \.\.\.\)",
+        ),
+        (lambda x: F.local_response_norm(x, 0), "local_response_norm: size is 0"),
         (lambda x: F.unfold(x[:, None], 9), "is smaller than windows"),
         (lambda x: F.fold(x, (3, 3), 2), r"must be \(N, channels \* 4, 4\)"),
         (lambda x: x.unfold(1, 9, 1), "do not fit into axis 1"),

@@ -92,7 +92,7 @@ def test_a_buffer_is_not_assigned_to_in_forward(adds: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Unfold", "Use nn.functional.unfold"), ("SyncBatchNorm", "sync_batch_norm=True"),
+        ("RReLU", "Use LeakyReLU"), ("SyncBatchNorm", "sync_batch_norm=True"),
         ("swa_utils", "Use nn.EMA"), ("ParameterDict", "in an nn.ModuleDict"),
     ],
 )  # fmt: skip

@@ -194,6 +194,39 @@ def pixels(x: Array, p: Parameters) -> Array:
     return x.reshape(n, c // 9, 3, 3, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // 9, 3 * h, 3 * w)
 
 
+def local_response(size: int, alpha: float, beta: float, k: float) -> Formula:
+    def formula(x: Array, p: Any) -> Array:
+        y = np.empty_like(x)
+        for c in range(x.shape[1]):
+            window = x[:, max(0, c - size // 2) : c + (size - 1) // 2 + 1]
+            y[:, c] = x[:, c] / (k + alpha / size * (window**2).sum(1)) ** beta
+        return y
+
+    return formula
+
+
+def columns(x: Array, rows: int, a: int, b: int, dilation: Any, stride: Any) -> Array:
+    """Windows of a x b pixels, in so many rows of windows."""
+    widths = (x.shape[3] - dilation[1] * (b - 1) - 1) // stride[1] + 1
+    found = [
+        x[:, :, i * stride[0] : i * stride[0] + dilation[0] * (a - 1) + 1 : dilation[0]][
+            :, :, :, j * stride[1] : j * stride[1] + dilation[1] * (b - 1) + 1 : dilation[1]
+        ]
+        for i in range(rows)
+        for j in range(widths)
+    ]
+    return np.stack([window.reshape(len(x), -1) for window in found], 2)
+
+
+def folded(x: Array, p: Any) -> Array:
+    """Windows of 2 x 3 pixels, added to images of 5 x 6 whose first and last columns are cut off."""
+    y = np.zeros((len(x), 2, 5, 6))
+    for number in range(16):
+        i, j = divmod(number, 4)
+        y[:, :, i : i + 2, j : j + 3] += x[:, :, number].reshape(len(x), 2, 2, 3)
+    return y[:, :, :, 1:-1]
+
+
 CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Formula]] = {
     "Conv1d": (lambda: nn.Conv1d(3, 4, 4, 2, 3, 2), (3, 13), convolution([2], [(3, 3)], [2])),
     "Conv1d, groups": (lambda: nn.Conv1d(4, 6, 3, groups=2, bias=False), (4, 9), convolution([1], [(0, 0)], [1], 2)),
@@ -305,6 +338,13 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Formula]] = {
     "LayerNorm": (lambda: nn.LayerNorm((4, 3), 1e-3), (5, 4, 3), normal((2, 3), (4, 3), 1e-3)),
     "LayerNorm, not affine": (lambda: nn.LayerNorm(3, elementwise_affine=False), (5, 3), normal((2,), (3,))),
     "RMSNorm": (lambda: nn.RMSNorm((4, 3), 1e-3), (5, 4, 3), rms),
+    "LocalResponseNorm": (lambda: nn.LocalResponseNorm(3, 0.8, 0.6, 1.5), (5, 4, 3), local_response(3, 0.8, 0.6, 1.5)),
+    "LocalResponseNorm, even": (lambda: nn.LocalResponseNorm(4, 0.8), (6, 3), local_response(4, 0.8, 0.75, 1.0)),
+    "Unfold": (
+        lambda: nn.Unfold((3, 2), (1, 2), (1, 0), (2, 1)), (3, 5, 4),
+        lambda x, p: columns(np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0))), 3, 3, 2, (1, 2), (2, 1)),
+    ),
+    "Fold": (lambda: nn.Fold((5, 4), (2, 3), padding=(0, 1)), (12, 16), folded),
     "PReLU": (lambda: nn.PReLU(5), (5, 4, 3), prelu),
     "PReLU, one slope": (lambda: nn.PReLU(), (5, 4), prelu),
     "LeakyReLU": (lambda: nn.LeakyReLU(0.2), (5, 4), lambda x, p: np.where(x > 0, x, 0.2 * x)),
@@ -618,6 +658,12 @@ def test_maxima_and_back(arguments: tuple[Any, ...], shape: tuple[int, ...], siz
         (lambda: nn.RMSNorm(4), (5,), r"RMSNorm: made for samples that end in \(4,\), but gets \(5,\)"),
         (lambda: nn.RMSNorm(4, eps=-1), (4,), "eps is -1. It must not be negative"),
         (lambda: nn.LayerNorm(()), (4,), "normalized_shape is empty"),
+        (lambda: nn.LocalResponseNorm(0), (4, 3), r"LocalResponseNorm: size is 0\. Pass an integer of at least 1"),
+        (lambda: nn.LocalResponseNorm(3), (4,), r"LocalResponseNorm: needs samples \(channels, \.\.\.\) .*gets \(4,\)"),
+        (lambda: nn.Unfold((2, 3), padding=-1), (4, 3, 3), r"Unfold: padding is -1\. It must be at least 0"),
+        (lambda: nn.Unfold(2), (4, 3), r"Unfold: needs samples \(channels, height, width\)"),
+        (lambda: nn.Fold((4, 4, 4), 2), (4, 3), r"Fold: output_size is \(4, 4, 4\)\. Pass one integer or"),
+        (lambda: nn.Fold(4, 2), (4, 3, 3), r"Fold: needs samples \(channels times the pixels of a window, windows\)"),
         (lambda: nn.GroupNorm(4, 6), (6,), "4 groups do not divide 6 channels"),
         (lambda: nn.BatchNorm1d(), (3, 4, 5), r"BatchNorm1d: needs samples \(features,\) or \(channels, length\)"),
         (lambda: nn.Hardtanh(1, 1), (4,), "min_val is 1 and max_val 1. The first must be smaller"),

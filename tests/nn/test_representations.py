@@ -29,7 +29,7 @@ NEEDED: dict[str, Any] = {
     "out_features": 3, "in1_features": 2, "in2_features": 3, "out_channels": 4, "kernel_size": 2, "num_embeddings": 9,
     "embedding_dim": 3, "num_groups": 2, "output_size": 3, "norm_type": 2.0, "padding": 1, "value": 2.0, "embed_dim": 8,
     "num_heads": 2, "hidden_size": 3, "max_len": 5, "d_model": 8, "nhead": 2, "upscale_factor": 2, "downscale_factor": 2,
-    "groups": 2, "dim": 1, "unflattened_size": (2, 2), "threshold": 0.1,
+    "groups": 2, "dim": 1, "unflattened_size": (2, 2), "threshold": 0.1, "size": 3,
 }  # fmt: skip
 OTHER: dict[str, Any] = {
     "bias": False, "weight_init": "ones", "bias_init": "ones", "stride": 3, "padding": 1, "dilation": 2, "groups": 2,
@@ -41,7 +41,7 @@ OTHER: dict[str, Any] = {
     "add_bias_kv": True, "add_zero_attn": True, "causal": True, "base": 100.0, "standard_deviation": 0.5, "interleaved": True,
     "offset": 2, "num_channels": 4, "num_features": 5, "in_features": 5, "in_channels": 4, "input_size": 5,
     "normalized_shape": 5, "max_val": 2.0, "min_val": -2.0, "dim_feedforward": 16, "layer_norm_eps": 0.5, "norm_first": True,
-    "activation": abs, "d_model": 4, "threshold": 5.0, "value": 3.0,
+    "activation": abs, "d_model": 4, "threshold": 5.0, "value": 3.0, "k": 2.0,
 }  # fmt: skip
 # Taken because PyTorch has them; they change nothing.
 NO_DIFFERENCE = {"inplace", "batch_first", "proj_size", "enable_nested_tensor", "mask_check"}

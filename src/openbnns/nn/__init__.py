@@ -111,6 +111,7 @@ from .normalization import (
     InstanceNorm2d,
     InstanceNorm3d,
     LayerNorm,
+    LocalResponseNorm,
     RMSNorm,
 )
 from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
@@ -151,7 +152,16 @@ from .pooling import (
     MaxUnpool2d,
 )
 from .rate_finder import LearningRates
-from .resize import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from .resize import (
+    ChannelShuffle,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 from .schedules import (
     ChainedScheduler,
     ConstantLR,
@@ -228,6 +238,7 @@ __all__ = [
     "from_mlmodel", "from_onnx", "onnx", "Conv3d", "ConvTranspose3d", "MaxPool3d", "AvgPool3d", "AdaptiveAvgPool3d",
     "AdaptiveMaxPool3d", "BatchNorm3d", "InstanceNorm3d", "ConstantPad3d", "ZeroPad3d", "ReflectionPad3d",
     "ReplicationPad3d", "CircularPad3d", "from_coreml",
+    "Unfold", "Fold", "LocalResponseNorm",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)
@@ -245,8 +256,6 @@ _ELSEWHERE = {
     "Dense": "nn.Linear",
     "lr_scheduler": "nn.StepLR, nn.OneCycleLR and the like",
     "ParameterDict": "attributes, or modules that hold the parameters in an nn.ModuleDict",
-    "Unfold": "nn.functional.unfold",
-    "Fold": "nn.functional.fold",
     "SyncBatchNorm": "nn.BatchNorm2d, and nn.Trainer(..., sync_batch_norm=True)",
     "swa_utils": "nn.EMA(net, decay)",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",

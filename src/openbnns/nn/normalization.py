@@ -369,6 +369,35 @@ class RMSNorm(Layer):
         return f"{self.normalized_shape or '?'}, eps={self.eps:g}" + options(self, elementwise_affine=True)
 
 
+class LocalResponseNorm(Layer):
+    """x / (k + alpha / size Σ x²)^beta, with the sum over a window of ``size`` channels around each.
+
+    Windows end at the first and the last channel, but are divided by ``size`` there, too.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.LocalResponseNorm(3, alpha=3, beta=0.5, k=0)(np.float32([[[3], [4], [5]]])).ravel().round(3))
+    [0.6   0.566 0.781]
+    """
+
+    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = positive(size, "LocalResponseNorm: size")
+        self.alpha, self.beta, self.k = float(alpha), float(beta), float(k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim < 3:
+            raise ValueError(
+                f"LocalResponseNorm: needs samples (channels, ...) with at least one axis behind channels, but gets "
+                f"{input.shape[1:]}. Put nn.Reshape(...) before it."
+            )
+        y: Tensor = functions.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+        return y
+
+    def extra_repr(self) -> str:
+        return f"{self.size}" + options(self, alpha=0.0001, beta=0.75, k=1.0)
+
+
 def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] | None:
     """The last axes of samples, as they are given to a layer."""
     if sizes is None:

@@ -1,4 +1,6 @@
-"""Resized signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width)."""
+"""Resized signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width); images
+as columns.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from .._flags import optional_flag
 from ..graph import functions, operations
-from ..graph.checks import per_axis
+from ..graph.checks import Pair, per_axis
 from ..graph.tensor import Array, Tensor
 from .arguments import check_rank, options, positive
 from .module import Layer
@@ -269,3 +271,58 @@ class ChannelShuffle(Layer):
 
     def extra_repr(self) -> str:
         return f"groups={self.groups}"
+
+
+class Unfold(Layer):
+    """Windows of images as columns: (C, H, W) -> (C KH KW, L), where L is the number of windows.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Unfold((1, 2))(np.float32([[[[1, 2, 3]]]])).tolist()
+    [[[1.0, 2.0], [2.0, 3.0]]]
+    """
+
+    def __init__(self, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1) -> None:
+        super().__init__()
+        self.kernel_size = per_axis(kernel_size, 2, "Unfold: kernel_size", 1)
+        self.dilation = per_axis(dilation, 2, "Unfold: dilation", 1)
+        self.padding = per_axis(padding, 2, "Unfold: padding", 0)
+        self.stride = per_axis(stride, 2, "Unfold: stride", 1)
+
+    def forward(self, input: Tensor) -> Tensor:
+        check_rank("Unfold", input, 3, _AXES[2])
+        y: Tensor = functions.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+        return y
+
+    def extra_repr(self) -> str:
+        return f"{self.kernel_size}" + options(self, dilation=(1, 1), padding=(0, 0), stride=(1, 1))
+
+
+class Fold(Layer):
+    """Columns as windows of images, which are added up where they overlap: (C KH KW, L) -> (C, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Fold((1, 3), (1, 2))(np.float32([[[1, 2], [2, 3]]])).tolist()
+    [[[[1.0, 4.0, 3.0]]]]
+    """
+
+    def __init__(
+        self, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0, stride: Pair = 1
+    ) -> None:
+        super().__init__()
+        self.output_size = per_axis(output_size, 2, "Fold: output_size", 1)
+        self.kernel_size = per_axis(kernel_size, 2, "Fold: kernel_size", 1)
+        self.dilation = per_axis(dilation, 2, "Fold: dilation", 1)
+        self.padding = per_axis(padding, 2, "Fold: padding", 0)
+        self.stride = per_axis(stride, 2, "Fold: stride", 1)
+
+    def forward(self, input: Tensor) -> Tensor:
+        check_rank("Fold", input, 2, "(channels times the pixels of a window, windows)")
+        windows = (self.kernel_size, self.dilation, self.padding, self.stride)
+        y: Tensor = functions.fold(input, self.output_size, *windows)
+        return y
+
+    def extra_repr(self) -> str:
+        usual = options(self, dilation=(1, 1), padding=(0, 0), stride=(1, 1))
+        return f"{self.output_size}, {self.kernel_size}" + usual

@@ -1,4 +1,4 @@
-"""Sliding windows as columns, and the way back."""
+"""Sliding windows as columns, and the way back; normalization over windows of channels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..checks import Pair, per_axis
-from ..sizes import AnySize
+from ..checks import Pair, per_axis, whole_number
+from ..sizes import AnySize, product
 from ..tensor import Tensor
-from .base import TensorLike, axis_of, function, numbers, value
+from .base import TensorLike, axis_of, function, numbers, value, with_shape
+from .elementwise import add, mul, pow, square
 from .indexing import index_select
+from .products import matmul
 from .shapes import movedim, permute
 
-__all__ = ["fold", "unfold"]
+__all__ = ["fold", "local_response_norm", "unfold"]
 
 
 def windows_along(x: Tensor, axis: int, size: int, stride: int, dilation: int = 1) -> Tensor:
@@ -103,6 +105,32 @@ def fold(
     y = unwindowed(y, 2, size[0] + 2 * edge[0], step[0], spread[0])
     y = unwindowed(y, 3, size[1] + 2 * edge[1], step[1], spread[1])
     return operations.pad(y, [(0, 0), (0, 0), *((-p, -p) for p in edge)], "constant", "fold: padding")
+
+
+@function
+def local_response_norm(input: TensorLike, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Any:
+    """x / (k + alpha / size Σ x²)^beta, with the sum over a window of ``size`` channels around each, which are axis 1.
+
+    Windows end at the first and the last channel, but are divided by ``size`` there, too. Where it is even, one more channel
+    before the middle belongs to the window than behind it.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.float32([[[3], [4], [5]]])
+    >>> print(nn.functional.local_response_norm(x, 3, alpha=3, beta=0.5, k=0).ravel().round(3))
+    [0.6   0.566 0.781]
+    """
+    x, width = numbers(input, "local_response_norm"), whole_number(size, "local_response_norm: size", 1)
+    if x.ndim < 3:
+        raise ValueError(
+            f"local_response_norm: {x.shape} must be (N, channels, ...), with at least one axis behind channels."
+        )
+    channels = int(x.shape[1])
+    distance = np.arange(channels)[:, None] - np.arange(channels)
+    window = (distance <= width // 2) & (distance >= -((width - 1) // 2))
+    squares = with_shape(square(x), (x.shape[0], channels, product(x.shape[2:])))
+    sums = with_shape(matmul(window.astype(np.float32) * np.float32(alpha / width), squares), x.shape)
+    return mul(x, pow(add(sums, float(k)), -float(beta)))
 
 
 @function
