@@ -42,6 +42,25 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     ),
     "kl": (F.kl_div, nn.KLDivLoss, np.log(simplex(6, 4)), simplex(6, 4, seed=1)),
     "hinge embedding": (F.hinge_embedding_loss, nn.HingeEmbeddingLoss, Y, SIGNS),
+    "soft margin": (F.soft_margin_loss, nn.SoftMarginLoss, Y, SIGNS),
+    "poisson": (F.poisson_nll_loss, nn.PoissonNLLLoss, Y, np.floor(4 * chances(6, 4))),
+    "poisson of rates": (
+        lambda y, t, **o: F.poisson_nll_loss(y, t, False, True, eps=0.1, **o),
+        lambda **o: nn.PoissonNLLLoss(False, True, eps=0.1, **o), chances(6, 4), np.floor(4 * chances(6, 4, seed=1)),
+    ),
+    "multi margin": (F.multi_margin_loss, nn.MultiMarginLoss, Y, CLASSES),
+    "multi margin with all": (
+        lambda y, t, **o: F.multi_margin_loss(y, t, 2, 0.6, WEIGHT, **o),
+        lambda **o: nn.MultiMarginLoss(2, 0.6, WEIGHT, **o), Y, CLASSES,
+    ),
+    "multilabel soft margin": (
+        lambda y, t, **o: F.multilabel_soft_margin_loss(y, t, WEIGHT, **o),
+        lambda **o: nn.MultiLabelSoftMarginLoss(WEIGHT, **o), Y, chances(6, 4),
+    ),
+    "multilabel margin": (
+        F.multilabel_margin_loss, nn.MultiLabelMarginLoss, Y,
+        np.array([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 1, 2, 3], [0, 1, 2, 3], [1, 1, -1, -1], [2, 3, 0, -1]]),
+    ),
     "cross entropy": (F.cross_entropy, nn.CrossEntropyLoss, Y, CLASSES),
     "cross entropy of pixels": (F.cross_entropy, nn.CrossEntropyLoss, IMAGE, PIXELS),
     "cross entropy with all": (
@@ -87,6 +106,22 @@ def test_cosine_embedding() -> None:
     np.testing.assert_allclose(F.cosine_embedding_loss(Y, T, t, margin=0.1), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_several_values(reduction: Any) -> None:
+    """Against the objects, whose values and gradients have oracles of their own."""
+    third, variance = numbers(6, 4, seed=3), chances(6, 4)
+    o: dict[str, Any] = {"reduction": reduction}
+    pairs: list[tuple[Any, Any]] = [
+        (F.margin_ranking_loss(Y, T, SIGNS, 0.2, **o), nn.MarginRankingLoss(0.2, **o)(Y, T, SIGNS)),
+        (F.triplet_margin_loss(Y, T, third, **o), nn.TripletMarginLoss(**o)(Y, T, third)),
+        (F.gaussian_nll_loss(Y, T, variance, True, **o), nn.GaussianNLLLoss(full=True, **o)(Y, T, variance)),
+    ]
+    for value, (expected, _) in pairs:
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+    losses = F.gaussian_nll_loss(Y, T, 0.3, reduction="none")
+    np.testing.assert_allclose(losses, (np.log(0.3) + (Y - T) ** 2 / 0.3) / 2, rtol=1e-5)
+
+
 def test_divergence_per_sample_with_logarithms() -> None:
     x, t = np.log(simplex(6, 4)), np.log(simplex(6, 4, seed=1))
     expected = (np.exp(t) * (t - x)).sum() / 6
@@ -100,6 +135,17 @@ def test_divergence_per_sample_with_logarithms() -> None:
         (lambda: F.cross_entropy(Y, CLASSES, WEIGHT[:2]), "there are 4 classes"),
         (lambda: F.cross_entropy(Y, CLASSES, label_smoothing=1.5), "label_smoothing is 1.5"),
         (lambda: F.huber_loss(Y, T, delta=0), "must be above 0"),
+        (lambda: F.triplet_margin_loss(Y, T, Y, margin=0), r"triplet_margin_loss: margin is 0\. It must be above 0"),
+        (lambda: F.multi_margin_loss(Y, CLASSES, 3), r"multi_margin_loss: p is 3\. Use 1 or 2"),  # type: ignore[arg-type]
+        (
+            lambda: F.multi_margin_loss(Y, CLASSES[:3]),
+            r"input \(6, 4\) and target \(3,\) must be \(N, classes\) and \(N,\)",
+        ),
+        (lambda: F.multi_margin_loss(Y, CLASSES, weight=WEIGHT[:2]), "there are 4 classes"),
+        (lambda: F.multilabel_margin_loss(Y, CLASSES), r"input \(6, 4\) and target \(6,\) must both be \(N, classes\)"),
+        (lambda: F.multilabel_soft_margin_loss(np.array(1.0), 1.0), "needs an axis of classes"),
+        (lambda: F.gaussian_nll_loss(Y, T, 1.0, eps=0), r"gaussian_nll_loss: eps is 0\. It must be above 0"),
+        (lambda: F.soft_margin_loss(Y, SIGNS, reduction="all"), "soft_margin_loss: reduction is 'all'"),  # type: ignore[arg-type]
         (lambda: F.nll_loss(IMAGE, CLASSES), "do not name a class for each position"),
     ],
 )

@@ -208,14 +208,14 @@ def local_response(size: int, alpha: float, beta: float, k: float) -> Formula:
 def columns(x: Array, rows: int, a: int, b: int, dilation: Any, stride: Any) -> Array:
     """Windows of a x b pixels, in so many rows of windows."""
     widths = (x.shape[3] - dilation[1] * (b - 1) - 1) // stride[1] + 1
-    found = [
+    pieces = [
         x[:, :, i * stride[0] : i * stride[0] + dilation[0] * (a - 1) + 1 : dilation[0]][
             :, :, :, j * stride[1] : j * stride[1] + dilation[1] * (b - 1) + 1 : dilation[1]
         ]
         for i in range(rows)
         for j in range(widths)
     ]
-    return np.stack([window.reshape(len(x), -1) for window in found], 2)
+    return np.stack([window.reshape(len(x), -1) for window in pieces], 2)
 
 
 def folded(x: Array, p: Any) -> Array:

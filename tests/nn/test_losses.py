@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -115,6 +115,39 @@ SHARES = RNG(4).random_sample((4, 3)).astype(np.float32)
 SIGNS = np.where(RNG(6).random_sample((7, 3)) < 0.5, -1, 1)
 YES = (RNG(7).random_sample((4, 3)) < 0.4).astype(np.float32)
 
+COUNTS = np.float32([[0, 1, 2], [5, 3, 0], [1, 1, 9], [2, 0, 4]])
+LISTS = np.array([[0, 2, -1, 1], [3, -1, 0, 0], [1, 1, -1, 2], [0, 1, 3, -1], [2, 0, -1, -1]])
+
+
+def poisson_rates(eps: float) -> Any:
+    def define(y: Array, t: Array) -> Array:
+        count = np.maximum(t, 1.0)
+        factorial = count * np.log(count) - count + 0.5 * np.log(2 * np.pi * count)
+        return np.asarray(y - t * np.log(y + eps) + np.where(t > 1, factorial, 0.0))
+
+    return define
+
+
+def multi_margin(p: int, margin: float, weight: Array) -> Any:
+    def define(y: Array, t: Array) -> Array:
+        rows = [
+            weight[own] * sum(max(0.0, margin - scores[own] + s) ** p for i, s in enumerate(scores) if i != own)
+            for scores, own in zip(y, t, strict=True)
+        ]
+        return np.array(rows) / y.shape[1]
+
+    return define
+
+
+def multilabel_margin(y: Array, t: Array) -> Array:
+    rows = []
+    for scores, given in zip(y, t.tolist(), strict=True):
+        own = given[: given.index(-1)]
+        others = [s for i, s in enumerate(scores) if i not in own]
+        rows.append(sum(max(0.0, 1 - scores[j] + s) for j in own for s in others) / len(scores))
+    return np.array(rows)
+
+
 CASES = {
     "cross entropy": Case(nn.CrossEntropyLoss, cross_entropy(), numbers(7, 5), class_numbers((7,), 5)),
     "cross entropy, images": Case(
@@ -186,6 +219,24 @@ CASES = {
     "hinge embedding": Case(
         lambda **o: nn.HingeEmbeddingLoss(0.8, **o), lambda y, t: np.where(t == 1, y, np.maximum(0, 0.8 - y)),
         numbers(7, 3), SIGNS,
+    ),
+    "soft margin": Case(nn.SoftMarginLoss, lambda y, t: np.log1p(np.exp(-t * y)), numbers(7, 3), SIGNS),
+    "poisson": Case(nn.PoissonNLLLoss, lambda y, t: np.exp(y) - t * y, numbers(4, 3), COUNTS),
+    "poisson of rates": Case(
+        lambda **o: nn.PoissonNLLLoss(False, True, eps=0.01, **o), poisson_rates(0.01), np.abs(numbers(4, 3)) + 0.1, COUNTS,
+    ),
+    "multi margin": Case(nn.MultiMarginLoss, multi_margin(1, 1.0, np.ones(5)), numbers(6, 5), class_numbers((6,), 5)),
+    "multi margin, all": Case(
+        lambda **o: nn.MultiMarginLoss(2, 0.7, [1, 2, 0.5, 0, 3], **o), multi_margin(2, 0.7, np.float64([1, 2, 0.5, 0, 3])),
+        numbers(6, 5), class_numbers((6,), 5),
+    ),
+    "multilabel margin": Case(nn.MultiLabelMarginLoss, multilabel_margin, numbers(5, 4), LISTS),
+    "multilabel soft margin": Case(
+        nn.MultiLabelSoftMarginLoss, lambda y, t: binary(sigmoid(y), t).mean(-1), numbers(4, 3), SHARES
+    ),
+    "multilabel soft margin, weight": Case(
+        lambda **o: nn.MultiLabelSoftMarginLoss([3, 0, 0.5], **o),
+        lambda y, t: (np.float64([3, 0, 0.5]) * binary(sigmoid(y), t)).mean(-1), numbers(4, 2, 3), SHARES[:, None].repeat(2, 1),
     ),
     "softmax cross entropy": Case(
         lambda **o: nn.SoftmaxCrossEntropyLoss(label_smoothing=0.2, **o), probabilities(np.ones(5), 0.2), numbers(4, 5, 3), P,
@@ -400,6 +451,144 @@ def test_cosine_embedding(reduction: Any) -> None:
         nn.CosineEmbeddingLoss(1.5)
 
 
+class Joint(NamedTuple):
+    """A loss of several outputs, and the losses before reduction as the definition has them."""
+
+    make: Callable[..., Any]
+    define: Callable[..., Array]
+    outputs: list[Array]
+    targets: Array | None
+    order: Callable[..., tuple[Any, ...]] = lambda outputs, targets: (*outputs, *([] if targets is None else [targets]))
+
+
+def distance(a: Array, b: Array, p: float, eps: float) -> Array:
+    return np.asarray((np.abs(a - b + eps) ** p).sum(-1) ** (1 / p))
+
+
+def triplet(margin: float, p: float, eps: float, swap: bool) -> Callable[..., Array]:
+    def define(a: Array, near: Array, far: Array, t: None) -> Array:
+        apart = distance(a, far, p, eps)
+        apart = np.minimum(apart, distance(near, far, p, eps)) if swap else apart
+        return np.asarray(np.maximum(0, margin + distance(a, near, p, eps) - apart))
+
+    return define
+
+
+def gaussian(full: bool, eps: float) -> Callable[..., Array]:
+    def define(y: Array, v: Array, t: Array) -> Array:
+        v = np.maximum(v if v.ndim == y.ndim else v[..., None], eps)
+        return np.asarray((np.log(v) + (y - t) ** 2 / v + full * np.log(2 * np.pi)) / 2)
+
+    return define
+
+
+def around(outputs: list[Array], targets: Array) -> tuple[Any, ...]:
+    return outputs[0], targets, outputs[1]
+
+
+VARIANCE = np.abs(numbers(7, 3, seed=5)) + 0.1
+JOINT = {
+    "margin ranking": Joint(
+        lambda **o: nn.MarginRankingLoss(0.3, **o), lambda a, b, t: np.asarray(np.maximum(0, 0.3 - t * (a - b))),
+        [numbers(7, 3), numbers(7, 3, seed=1)], SIGNS,
+    ),
+    "triplet": Joint(
+        nn.TripletMarginLoss, triplet(1.0, 2, 1e-6, False), [numbers(7, 4, seed=seed) for seed in range(3)], None
+    ),
+    "triplet, all": Joint(
+        lambda **o: nn.TripletMarginLoss(2.0, 3, 0.1, True, **o), triplet(2.0, 3, 0.1, True),
+        [numbers(7, 2, 4, seed=seed) for seed in range(3)], None,
+    ),
+    "gaussian": Joint(nn.GaussianNLLLoss, gaussian(False, 1e-6), [numbers(7, 3), VARIANCE], numbers(7, 3, seed=1), around),
+    "gaussian, one per row": Joint(
+        lambda **o: nn.GaussianNLLLoss(full=True, **o), gaussian(True, 1e-6), [numbers(7, 3), VARIANCE[:, 0].copy()],
+        numbers(7, 3, seed=1), around,
+    ),
+    "gaussian, one column": Joint(
+        nn.GaussianNLLLoss, gaussian(False, 1e-6), [numbers(7, 3), VARIANCE[:, :1].copy()], numbers(7, 3, seed=1), around,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", TORCH)
+@pytest.mark.parametrize("name", JOINT)
+def test_losses_of_several_outputs(name: str, reduction: Any, engine: str) -> None:
+    case = JOINT[name]
+    loss = case.make(reduction=reduction)
+    exact = [np.float64(output) for output in case.outputs]
+    shape = case.define(*exact, case.targets).shape
+
+    def define(outputs: list[Array], weights: Array) -> Array:
+        losses = case.define(*outputs, case.targets)
+        s = np.broadcast_to(weights.reshape(weights.shape + (1,) * (losses.ndim - weights.ndim)), losses.shape)
+        return np.asarray(
+            losses * s if reduction == "none" else (losses * s).sum() / (s.sum() if reduction == "mean" else 1)
+        )
+
+    weights = np.linspace(0, 1, 7).astype(np.float32)
+    for given in (None, weights, np.broadcast_to(weights.reshape(-1, *[1] * (len(shape) - 1)), shape), None):
+        value, gradients = loss(*case.order(case.outputs, case.targets), sample_weights=given)
+        s = np.ones(7) if given is None else np.float64(given)
+        np.testing.assert_allclose(value, define(exact, s), rtol=1e-5, atol=1e-6)
+        assert [g.shape for g in gradients] == [output.shape for output in case.outputs]
+        assert all(np.count_nonzero(g) > 0.3 * g.size for g in gradients)
+        for seed in range(3):
+            u, h = [np.float64(numbers(*x.shape, seed=10 * i + seed)) for i, x in enumerate(exact)], 1e-6
+            ahead, back = ([x + f * v for x, v in zip(exact, u, strict=True)] for f in (h, -h))
+            slope = (define(ahead, s) - define(back, s)).sum() / (2 * h)
+            assert sum(np.vdot(g, v) for g, v in zip(gradients, u, strict=True)) == pytest.approx(
+                slope, rel=1e-4, abs=1e-4
+            )
+
+
+@pytest.mark.parametrize("name", ["soft margin", "poisson of rates", "multi margin, all", "multilabel margin"])
+def test_losses_that_are_expressions_on_both_engines(name: str, engine: str) -> None:
+    test_value_and_gradient(name, "mean")
+
+
+def test_a_variance_is_a_number_or_at_least_eps() -> None:
+    y, t = numbers(5, 2), numbers(5, 2, seed=1)
+    value, (dy, dv) = nn.GaussianNLLLoss(eps=0.5)(y, t, 0.1)
+    same, (dy_same, dv_same) = nn.GaussianNLLLoss()(y, t, np.full((5, 2), 0.5, np.float32))
+    assert value == same and dv.shape == (5, 2)
+    np.testing.assert_array_equal(dy, dy_same)
+    np.testing.assert_array_equal(dv, dv_same)
+
+
+def test_options_of_expressions_count_after_a_change() -> None:
+    loss, y, t = nn.MultiMarginLoss(weight=[1, 2, 3]), numbers(5, 3), np.array([0, 2, 1, 1, 0])
+    first, _ = loss(y, t)
+    loss.margin = 0.5
+    assert loss.weight is not None
+    loss.weight *= 2
+    _same(loss, nn.MultiMarginLoss(margin=0.5, weight=[2, 4, 6]), y, t)
+    assert loss(y, t)[0] != first
+    _same(pickle.loads(pickle.dumps(loss)), loss, y, t)
+
+
+def test_functions_train_networks_with_several_outputs() -> None:
+    """As the page of losses has it: the losses of several outputs are functions of them for a trainer."""
+
+    class Uncertain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean, self.spread = nn.Linear(1), nn.Linear(1)
+
+        def forward(self, x: nn.Value) -> Any:
+            return self.mean(x), nn.functional.softplus(self.spread(x))
+
+    x = RNG(0).uniform(-1, 1, (512, 1)).astype(np.float32)
+    t = (3 * x + np.where(x > 0, 0.1, 1.0) * RNG(1).standard_normal((512, 1))).astype(np.float32)
+    net = Uncertain()
+    trainer = nn.Trainer(
+        net, lambda y, t: nn.functional.gaussian_nll_loss(y[0], t, y[1]), nn.Adam(0.05), quiet=True, metrics={}, seed=1
+    )
+    history = trainer.fit(x, t, epochs=20)
+    assert history[-1]["loss"] < history[0]["loss"] - 0.5
+    mean, variance = net.predict(np.float32([[-0.9], [0.9]]))
+    assert variance[0] > 2 * variance[1] and mean[1] - mean[0] > 3
+
+
 def test_yolo() -> None:
     p = bn.YoloParameters(
         grid_column_count=2,
@@ -463,6 +652,63 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "no probabilities": (lambda: nn.BCELoss()(SHARES + 1, YES), ValueError, "must be probabilities. Put nn.Sigmoid"),
     "signs": (lambda: nn.HingeEmbeddingLoss()(SHARES, YES), ValueError, "Pass 1 for what belongs together"),
+    "signs of margins": (lambda: nn.SoftMarginLoss()(SHARES, YES), ValueError, "SoftMarginLoss: targets contain 0"),
+    "signs of ranks": (
+        lambda: nn.MarginRankingLoss()(SHARES, SHARES, YES), ValueError, "MarginRankingLoss: targets contain 0.*Pass 1 for",
+    ),
+    "shapes of ranks": (
+        lambda: nn.MarginRankingLoss()(SHARES, SHARES[:, :1], YES), ValueError,
+        r"outputs have shapes \(4, 3\) and \(4, 1\), the targets \(4, 3\)\. They must agree",
+    ),
+    "shapes of triplets": (
+        lambda: nn.TripletMarginLoss()(SHARES, SHARES, SHARES[:3]), ValueError,
+        r"anchor, positive and negative have shapes \(4, 3\), \(4, 3\), \(3, 3\)\. All must be \(N, features\)",
+    ),
+    "margin of triplets": (lambda: nn.TripletMarginLoss(0), ValueError, r"TripletMarginLoss: margin is 0\. It must be above 0"),
+    "margin as text": (lambda: nn.MarginRankingLoss("1"), TypeError, "MarginRankingLoss: margin must be a number"),  # type: ignore[arg-type]
+    "p of margins": (lambda: nn.MultiMarginLoss(3), ValueError, r"MultiMarginLoss: p is 3\. Use 1 or 2"),  # type: ignore[arg-type]
+    "scores of margins": (
+        lambda: nn.MultiMarginLoss()(numbers(4, 3, 2), np.zeros((4, 2), int)), ValueError,
+        r"\(4, 3, 2\), but must be \(N, classes\)",
+    ),
+    "weights of margins": (
+        lambda: nn.MultiMarginLoss(weight=[1, 2])(SHARES, np.zeros(4, int)), ValueError,
+        r"weight has shape \(2,\), but the network gives scores of 3 classes",
+    ),
+    "classes of margins": (
+        lambda: nn.MultiMarginLoss()(SHARES, np.array([0, 1, 3, 0])), ValueError, "class number 3 is out of range.* 0 to 2",
+    ),
+    "numbers for classes": (
+        lambda: nn.MultiMarginLoss()(SHARES, np.ones(4)), TypeError, "float64. Pass class numbers as integers",
+    ),
+    "targets of margins": (
+        lambda: nn.MultiMarginLoss()(SHARES, np.zeros((4, 3), int)), ValueError, r"need class numbers of shape \(4,\)",
+    ),
+    "lists of classes": (
+        lambda: nn.MultiLabelMarginLoss()(SHARES, np.full((4, 3), -2)), ValueError,
+        "class number -2 .* -1 ends the list of a sample",
+    ),
+    "shapes of lists": (
+        lambda: nn.MultiLabelMarginLoss()(SHARES, np.zeros((4, 2), int)), ValueError, r"targets have shape \(4, 2\)",
+    ),
+    "labels without samples": (
+        lambda: nn.MultiLabelSoftMarginLoss()(SHARES[0], YES[0]), ValueError, r"\(3,\), but must be \(N, classes\)",
+    ),
+    "weight of labels": (
+        lambda: nn.MultiLabelSoftMarginLoss([1, 2])(SHARES, YES), ValueError,
+        r"weight has shape \(2,\), which does not broadcast",
+    ),
+    "negative rates": (
+        lambda: nn.PoissonNLLLoss(False)(SHARES - 1, YES), ValueError, "must be expected counts, at least 0. Put nn.Softplus",
+    ),
+    "negative variance": (
+        lambda: nn.GaussianNLLLoss()(SHARES, YES, SHARES - 1), ValueError, "the variance contains -.*put nn.Softplus",
+    ),
+    "shape of variances": (
+        lambda: nn.GaussianNLLLoss()(SHARES, YES, SHARES[:, :2]), ValueError,
+        r"the variance has shape \(4, 2\), but the output \(4, 3\)\. Pass one for each element",
+    ),
+    "least variance": (lambda: nn.GaussianNLLLoss(eps=0), ValueError, r"GaussianNLLLoss: eps is 0\. It must be above 0"),
     "sample weights": (
         lambda: nn.MSELoss()(SHARES, YES, sample_weights=[1, 2]), ValueError,
         r"sample_weights have shape \(2,\)\. Pass one per sample, \(4,\), or per position, \(4, 3\)",
@@ -511,7 +757,7 @@ def test_a_trainer_takes_every_loss_by_name(name: str) -> None:
     y: Array = np.float32([[1, 0, 0]] * 12)
     if made.classes:
         y = np.zeros(12, np.int64)
-    elif name == "hinge_embedding":
+    elif name in ("hinge_embedding", "soft_margin"):
         y = -np.ones((12, 3))
     history = nn.Trainer(net, name, nn.SGD(0.05), quiet=True, metrics={}).fit(x, y, epochs=8)
     assert history[-1]["loss"] < history[0]["loss"]

@@ -21,6 +21,8 @@ SHARES = RNG(4).random_sample((4, 5)).astype(np.float32)
 P = RNG(5).dirichlet(np.ones(5), (4, 3)).transpose(0, 2, 1).astype(np.float32)
 CLASSES = np.array([[0, 1, -100], [4, 2, 2], [3, -100, 1], [0, 4, 3]])
 SIGNS = np.where(RNG(6).random_sample((4, 5)) < 0.5, -1.0, 1.0).astype(np.float32)
+COUNTS = np.float32(RNG(7).randint(0, 6, (4, 5)))
+LISTS = np.array([[0, 2, -1, 1, 3], [4, -1, 0, 0, 0], [-1, 1, 2, 3, 4], [0, 1, 1, 2, -1]])
 TIES = np.round(numbers(4, 5) * 2) / 2  # many equal to the targets, and at the kinks
 
 CASES: dict[str, tuple[str, dict[str, Any], Array, Array]] = {
@@ -44,6 +46,15 @@ CASES: dict[str, tuple[str, dict[str, Any], Array, Array]] = {
     "smooth l1, 0": ("SmoothL1Loss", {"beta": 0.0}, TIES, np.round(numbers(4, 5, seed=1))),
     "huber": ("HuberLoss", {"delta": 0.5}, TIES, np.round(numbers(4, 5, seed=1))),
     "hinge embedding": ("HingeEmbeddingLoss", {"margin": 0.5}, TIES, SIGNS),
+    "soft margin": ("SoftMarginLoss", {}, 5 * numbers(4, 5), SIGNS),
+    "poisson": ("PoissonNLLLoss", {}, numbers(4, 5), COUNTS),
+    "poisson, full": ("PoissonNLLLoss", {"full": True}, numbers(4, 5), COUNTS),
+    "poisson of rates": ("PoissonNLLLoss", {"log_input": False, "full": True, "eps": 1e-3}, np.abs(TIES), COUNTS),
+    "multi margin": ("MultiMarginLoss", {}, TIES, CLASSES[:, 0]),
+    "multi margin, square": ("MultiMarginLoss", {"p": 2, "margin": 0.5, "weight": WEIGHT}, TIES, CLASSES[:, 0]),
+    "multi margin, weight": ("MultiMarginLoss", {"weight": WEIGHT}, TIES, CLASSES[:, 0]),
+    "multilabel margin": ("MultiLabelMarginLoss", {}, TIES, LISTS),
+    "multilabel soft margin": ("MultiLabelSoftMarginLoss", {"weight": WEIGHT}, 5 * numbers(4, 5), SHARES),
 }
 
 
@@ -81,6 +92,49 @@ def test_cosine_embedding(margin: float, reduction: Any) -> None:
     for ours, leaf in zip(gradients, leaves, strict=True):
         scale = np.abs(leaf.grad.numpy()).max()  # next to a zero vector gradients are huge
         np.testing.assert_allclose(ours / scale, leaf.grad.numpy() / scale, rtol=2e-5, atol=2e-6)
+
+
+PAIRS: dict[str, tuple[str, dict[str, Any], Array, Array]] = {
+    "margin ranking": ("MarginRankingLoss", {}, TIES, np.round(numbers(4, 5, seed=1))),
+    "margin ranking, margin": ("MarginRankingLoss", {"margin": 0.5}, TIES, numbers(4, 5, seed=1)),
+    "gaussian": ("GaussianNLLLoss", {}, numbers(4, 5), SHARES),
+    "gaussian, small": ("GaussianNLLLoss", {"full": True, "eps": 0.5}, numbers(4, 5), SHARES[:, 0].copy()),
+    "gaussian, column": ("GaussianNLLLoss", {"eps": 1e-3}, numbers(4, 5), SHARES[:, :1].copy()),
+    "gaussian, zero": ("GaussianNLLLoss", {"eps": 1e-2}, numbers(4, 5), np.zeros((4, 5), np.float32)),
+}
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_losses_of_two_outputs(name: str, reduction: str) -> None:
+    kind, options, a, b = PAIRS[name]
+    leaves = [torch.tensor(array, requires_grad=True) for array in (a, b)]
+    if kind == "GaussianNLLLoss":
+        given, theirs = (a, SIGNS, b), (leaves[0], torch.tensor(SIGNS), leaves[1])
+    else:
+        given, theirs = (a, b, SIGNS), (*leaves, torch.tensor(SIGNS))
+    value, gradients = getattr(nn, kind)(**options, reduction=reduction)(*given)
+    loss = getattr(T, kind)(**options, reduction=reduction)(*theirs)
+    loss.sum().backward()
+    check(value, loss)
+    for ours, leaf in zip(gradients, leaves, strict=True):
+        check(ours, leaf.grad)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize(
+    "options", [{}, {"margin": 2.0, "p": 1.0, "eps": 0.1}, {"p": 3.5, "swap": True}, {"margin": 0.3, "swap": True}]
+)
+def test_triplets(options: dict[str, Any], reduction: Any) -> None:
+    arrays = [numbers(4, 5, seed=seed) for seed in range(3)]
+    arrays[1][2] = arrays[0][2]
+    value, gradients = nn.TripletMarginLoss(**options, reduction=reduction)(*arrays)
+    leaves = [torch.tensor(array, requires_grad=True) for array in arrays]
+    loss = T.TripletMarginLoss(**options, reduction=reduction)(*leaves)
+    loss.sum().backward()
+    check(value, loss)
+    for ours, leaf in zip(gradients, leaves, strict=True):
+        check(ours, leaf.grad)
 
 
 def test_weights_of_samples_are_those_of_a_weighted_mean() -> None:

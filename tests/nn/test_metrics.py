@@ -235,6 +235,7 @@ def test_area_under_the_curve() -> None:
 def test_decisions_go_by_the_threshold_of_the_loss() -> None:
     y, t = np.float32([[-1], [0.2], [0.7], [3]]), np.float32([[0], [0], [1], [1]])
     assert metrics.Accuracy()(y, t, nn.BCEWithLogitsLoss()) == 0.75
+    assert metrics.Accuracy()(y, t, nn.MultiLabelSoftMarginLoss()) == 0.75
     assert metrics.Accuracy()(y, t, nn.BCELoss()) == 1.0
     assert metrics.Accuracy(threshold=1)(y, t, nn.MSELoss()) == 0.75
     assert metrics.Recall()(y, t, nn.BCEWithLogitsLoss()) == 1.0

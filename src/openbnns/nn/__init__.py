@@ -85,6 +85,7 @@ from .losses import (
     CosineEmbeddingLoss,
     CrossEntropyLoss,
     FunctionLoss,
+    GaussianNLLLoss,
     HingeEmbeddingLoss,
     HingeLoss,
     HuberLoss,
@@ -92,13 +93,20 @@ from .losses import (
     L1Loss,
     LogLoss,
     Loss,
+    MarginRankingLoss,
     MeanAbsoluteErrorLoss,
     MeanSquareErrorLoss,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
+    PoissonNLLLoss,
     SigmoidCrossEntropyLoss,
     SmoothL1Loss,
+    SoftMarginLoss,
     SoftmaxCrossEntropyLoss,
+    TripletMarginLoss,
     YoloLoss,
 )
 from .module import Module
@@ -238,7 +246,8 @@ __all__ = [
     "from_mlmodel", "from_onnx", "onnx", "Conv3d", "ConvTranspose3d", "MaxPool3d", "AvgPool3d", "AdaptiveAvgPool3d",
     "AdaptiveMaxPool3d", "BatchNorm3d", "InstanceNorm3d", "ConstantPad3d", "ZeroPad3d", "ReflectionPad3d",
     "ReplicationPad3d", "CircularPad3d", "from_coreml",
-    "Unfold", "Fold", "LocalResponseNorm",
+    "Unfold", "Fold", "LocalResponseNorm", "GaussianNLLLoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss",
 ]  # fmt: skip
 
 __dir__ = _of_module(__name__)

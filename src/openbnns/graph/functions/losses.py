@@ -5,23 +5,47 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 
 from .. import operations
 from ..parameter import Parameter
-from ..sizes import AnySize
+from ..sizes import AnySize, is_same_shape
 from ..tensor import Array, Tensor
 from .activations import log_softmax, relu, softplus
 from .base import TensorLike, function, numbers, value
-from .elementwise import abs, add, clamp, detach, div, eq, exp, log, mul, neg, sqrt, square, sub, where
-from .reductions import mean, sum
-from .shapes import permute
+from .elementwise import (
+    abs,
+    add,
+    as_numbers,
+    clamp,
+    detach,
+    div,
+    eq,
+    exp,
+    ge,
+    gt,
+    log,
+    lt,
+    minimum,
+    mul,
+    neg,
+    sqrt,
+    square,
+    sub,
+    where,
+)  # fmt: skip
+from .indexing import gather, one_hot
+from .reductions import amax, cumprod, mean, pairwise_distance, sum
+from .shapes import permute, unsqueeze
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss",
+    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
 Reduction = Literal["none", "sum", "mean"]
@@ -145,6 +169,143 @@ def cosine_embedding_loss(
     near, far = mul(add(t, 1.0), 0.5), mul(sub(1.0, t), 0.5)
     losses = add(mul(near, sub(1.0, cosine)), mul(far, relu(sub(cosine, margin))))
     return _reduced(losses, reduction, "cosine_embedding_loss")
+
+
+@function
+def margin_ranking_loss(
+    input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, *, reduction: Reduction = "mean"
+) -> Any:
+    """max(0, margin - target (input1 - input2)): the first is to be larger where the target is 1, smaller where it is -1."""
+    losses = clamp(sub(float(margin), mul(target, sub(input1, input2))), min=0.0)
+    return _reduced(losses, reduction, "margin_ranking_loss")
+
+
+@function
+def triplet_margin_loss(
+    anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+    swap: bool = False, *, reduction: Reduction = "mean",
+) -> Any:  # fmt: skip
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), with the p-norms of the differences along the last axis.
+
+    With ``swap`` the negative is as far away as it is from the nearer of both others.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> anchor, near, far = np.float32([[0, 0]]), np.float32([[0, 1]]), np.float32([[1.5, 0]])
+    >>> round(float(nn.functional.triplet_margin_loss(anchor, near, far)), 4)
+    0.5
+    """
+    if not margin > 0:
+        raise ValueError(f"triplet_margin_loss: margin is {margin}. It must be above 0.")
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = minimum(far, pairwise_distance(positive, negative, p, eps))
+    return _reduced(clamp(add(sub(near, far), float(margin)), min=0.0), reduction, "triplet_margin_loss")
+
+
+@function
+def soft_margin_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Any:
+    """log(1 + exp(-target input)), for targets of 1 and -1; without overflow."""
+    return _reduced(softplus(neg(mul(input, target))), reduction, "soft_margin_loss")
+
+
+@function
+def multilabel_soft_margin_loss(
+    input: TensorLike, target: TensorLike, weight: TensorLike = None, *, reduction: Reduction = "mean"
+) -> Any:
+    """The binary cross entropy of scores, through a sigmoid, times ``weight``; each sample's mean over the last axis."""
+    x = numbers(input, "multilabel_soft_margin_loss")
+    if not x.ndim:
+        raise ValueError(
+            "multilabel_soft_margin_loss: input is a single number, but needs an axis of classes, the last."
+        )
+    losses = sub(softplus(x), mul(x, target))
+    losses = losses if weight is None else mul(losses, weight)
+    return _reduced(mean(losses, x.ndim - 1), reduction, "multilabel_soft_margin_loss")
+
+
+@function
+def multi_margin_loss(
+    input: TensorLike, target: TensorLike, p: int = 1, margin: float = 1.0, weight: Array | None = None, *,
+    reduction: Reduction = "mean",
+) -> Any:  # fmt: skip
+    """Σ max(0, margin - input[target] + input[i])^p / classes over all other classes i, for scores (N, classes).
+
+    ``target`` are class numbers (N,), p is 1 or 2, and ``weight`` is an array of one factor per class for the losses of the
+    samples that belong to it.
+    """
+    who = "multi_margin_loss"
+    x, places = numbers(input, who), value(target, who).as_indices(who)
+    if p not in (1, 2):
+        raise ValueError(f"{who}: p is {p}. Use 1 or 2.")
+    if x.ndim != 2 or not is_same_shape(places.shape, x.shape[:1]):
+        raise ValueError(f"{who}: input {x.shape} and target {places.shape} must be (N, classes) and (N,).")
+    labels = one_hot(places, int(x.shape[1]))
+    behind = relu(add(sub(x, sum(mul(x, labels), 1, True)), float(margin)))
+    losses = mean(mul(sub(1.0, labels), behind if p == 1 else square(behind)), 1)
+    if weight is not None:
+        factors = _looked_up(places, _weights(weight, x.shape[1], who)[:, None])
+        losses = mul(losses, factors.reshape(losses.shape))
+    return _reduced(losses, reduction, who)
+
+
+@function
+def multilabel_margin_loss(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Any:
+    """Σ max(0, 1 - input[j] + input[i]) / classes over the classes j of a sample and all others i, for scores (N, classes).
+
+    ``target`` (N, classes) lists the classes of each sample, as numbers that end at the first -1.
+    """
+    who = "multilabel_margin_loss"
+    x, given = numbers(input, who), value(target, who).as_indices(who)
+    if x.ndim != 2 or not is_same_shape(given.shape, x.shape):
+        raise ValueError(f"{who}: input {x.shape} and target {given.shape} must both be (N, classes).")
+    listed = cumprod(as_numbers(ge(given, 0)), 1)
+    places = where(lt(given, 0), 0.0, given).long()
+    labels = mul(one_hot(places, int(x.shape[1])), unsqueeze(listed, 2))
+    behind = relu(add(sub(unsqueeze(x, 1), unsqueeze(gather(x, 1, places), 2)), 1.0))
+    counted = mul(unsqueeze(listed, 2), sub(1.0, amax(labels, 1, True)))
+    return _reduced(mean(sum(mul(counted, behind), 1), 1), reduction, who)
+
+
+@function
+def poisson_nll_loss(
+    input: TensorLike, target: TensorLike, log_input: bool = True, full: bool = False, *, eps: float = 1e-8,
+    reduction: Reduction = "mean",
+) -> Any:  # fmt: skip
+    """-log of the probability of a count under a Poisson distribution, less what does not depend on the input.
+
+    The input is the logarithm of the rate, exp(input) - target input, or with ``log_input=False`` the rate: input - target
+    log(input + eps). ``full`` adds Stirling's formula for log(target!), where the target is above 1.
+    """
+    x, t = numbers(input, "poisson_nll_loss"), numbers(target, "poisson_nll_loss")
+    losses = sub(exp(x), mul(t, x)) if log_input else sub(x, mul(t, log(add(x, float(eps)))))
+    if full:
+        count = clamp(t, min=1.0)
+        factorial = add(sub(mul(count, log(count)), count), mul(log(mul(count, 2 * math.pi)), 0.5))
+        losses = add(losses, where(gt(t, 1), factorial, 0.0))
+    return _reduced(losses, reduction, "poisson_nll_loss")
+
+
+@function
+def gaussian_nll_loss(
+    input: TensorLike, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-6, *,
+    reduction: Reduction = "mean",
+) -> Any:  # fmt: skip
+    """(log(var) + (input - target)² / var) / 2, for a normal distribution with this mean and variance.
+
+    ``var`` is a number, or has the input's shape, where its last axis may be 1 or left out. It counts as at least ``eps``,
+    but its gradient is that of a variance of ``eps`` there, not 0. ``full`` adds log(2 π) / 2.
+    """
+    who = "gaussian_nll_loss"
+    if not eps > 0:
+        raise ValueError(f"{who}: eps is {eps}. It must be above 0.")
+    x, v = numbers(input, who), numbers(var, who)
+    if v.ndim and v.ndim == x.ndim - 1 and is_same_shape(v.shape, x.shape[:-1]):
+        v = unsqueeze(v, v.ndim)
+    fixed = detach(v)
+    v = add(sub(v, fixed), clamp(fixed, min=float(eps)))
+    losses = mul(add(log(v), div(square(sub(x, target)), v)), 0.5)
+    return _reduced(add(losses, math.log(2 * math.pi) / 2) if full else losses, reduction, who)
 
 
 @function

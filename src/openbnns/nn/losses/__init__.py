@@ -28,17 +28,30 @@ from .elementwise import (
     MSELoss,
     SmoothL1Loss,
 )
+from .expressions import (
+    GaussianNLLLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+)
 from .function import FunctionLoss
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineDistanceLoss", "CosineEmbeddingLoss",
-    "CrossEntropyLoss", "FunctionLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LogLoss", "Loss",
-    "LossAndGradient", "LossName", "MSELoss", "MeanAbsoluteErrorLoss", "MeanSquareErrorLoss", "NAMED", "NLLLoss",
-    "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftmaxCrossEntropyLoss", "YoloLoss",
+    "CrossEntropyLoss", "FunctionLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
+    "L1Loss", "LogLoss", "Loss", "LossAndGradient", "LossName", "MSELoss", "MarginRankingLoss", "MeanAbsoluteErrorLoss",
+    "MeanSquareErrorLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NAMED", "NLLLoss",
+    "PoissonNLLLoss", "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyLoss",
+    "TripletMarginLoss", "YoloLoss",
 ]  # fmt: skip
 
 LossName = Literal[
     "cross_entropy", "mse", "l1", "huber", "bce_with_logits", "bce", "nll", "kl_div", "smooth_l1", "hinge_embedding",
+    "poisson_nll", "soft_margin", "multi_margin", "multilabel_soft_margin",
     "softmax_cross_entropy", "sigmoid_cross_entropy", "categorical_cross_entropy", "mean_square_error",
     "mean_absolute_error", "cosine_distance", "hinge", "log",
 ]  # fmt: skip
@@ -54,6 +67,10 @@ NAMED: dict[str, type[Loss]] = {
     "kl_div": KLDivLoss,
     "smooth_l1": SmoothL1Loss,
     "hinge_embedding": HingeEmbeddingLoss,
+    "poisson_nll": PoissonNLLLoss,
+    "soft_margin": SoftMarginLoss,
+    "multi_margin": MultiMarginLoss,
+    "multilabel_soft_margin": MultiLabelSoftMarginLoss,
     "softmax_cross_entropy": SoftmaxCrossEntropyLoss,
     "sigmoid_cross_entropy": SigmoidCrossEntropyLoss,
     "categorical_cross_entropy": CategoricalCrossEntropyLoss,

@@ -189,19 +189,8 @@ class BoundFunction(BoundLoss):
 
     def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
         network = _Network(self._function, self._structure, len(self.outputs), keys)
-        shapes = tuple(array.shape for array in (*self.outputs, *targets))
-        recording = recording_of(network, True, shapes)
-        graph, sizes = recording.graph, recording.sizes_of(shapes)
-        assert sizes is not None
-        outside: list[tuple[Array, Array | None] | None] = []
-        for i, (value, output) in enumerate(zip(graph.inputs, self.outputs, strict=False)):
-            lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
-            outside.append((output, self.gradients[i]) if lies else None)
-            if not lies:
-                self._copied.append(i)
-        # Targets have no gradients.
-        wanted = [i for i, gradient in enumerate(self.gradients) if gradient is not None]
-        return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside)
+        program, self._copied = program_on(network, self.outputs, self.gradients, targets)
+        return program
 
     def _total(self, samples: Array | None) -> float:
         return float(self._samples)
@@ -226,3 +215,23 @@ class BoundFunction(BoundLoss):
                 given_gradient = program.input_gradients[i] if program.input_gradients else None
                 np.copyto(gradient, 0 if given_gradient is None else given_gradient)
         return value
+
+
+def program_on(
+    network: Module, outputs: Sequence[Array], gradients: Sequence[Array | None], targets: Sequence[Array]
+) -> tuple[Program, list[int]]:
+    """A loss as a program that reads outputs and writes their gradients in place, and the outputs for which it cannot."""
+    shapes = tuple(array.shape for array in (*outputs, *targets))
+    recording = recording_of(network, True, shapes)
+    graph, sizes = recording.graph, recording.sizes_of(shapes)
+    assert sizes is not None
+    outside: list[tuple[Array, Array | None] | None] = []
+    copied = []
+    for i, (value, output) in enumerate(zip(graph.inputs, outputs, strict=False)):
+        lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
+        outside.append((output, gradients[i]) if lies else None)
+        if not lies:
+            copied.append(i)
+    # Targets have no gradients.
+    wanted = [i for i, gradient in enumerate(gradients) if gradient is not None]
+    return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside), copied

@@ -9,7 +9,15 @@ import numpy as np
 
 from ...graph.checks import whole_number
 from ...graph.tensor import Array
-from ..losses import BCELoss, BCEWithLogitsLoss, HingeLoss, LogLoss, Loss, SigmoidCrossEntropyLoss
+from ..losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    HingeLoss,
+    LogLoss,
+    Loss,
+    MultiLabelSoftMarginLoss,
+    SigmoidCrossEntropyLoss,
+)
 from ..nested_arrays import Key
 from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of
@@ -17,7 +25,8 @@ from .formulas import Average
 
 # Losses of decisions, and the threshold above which an output means yes: 0 for scores, 0.5 for probabilities.
 _DECISIONS: dict[type[Loss], float] = {
-    BCEWithLogitsLoss: 0.0, SigmoidCrossEntropyLoss: 0.0, HingeLoss: 0.0, BCELoss: 0.5, LogLoss: 0.5,
+    BCEWithLogitsLoss: 0.0, SigmoidCrossEntropyLoss: 0.0, HingeLoss: 0.0, MultiLabelSoftMarginLoss: 0.0,
+    BCELoss: 0.5, LogLoss: 0.5,
 }  # fmt: skip
 
 
