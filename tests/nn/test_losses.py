@@ -589,6 +589,25 @@ def test_functions_train_networks_with_several_outputs() -> None:
     assert variance[0] > 2 * variance[1] and mean[1] - mean[0] > 3
 
 
+@pytest.mark.parametrize(
+    ("loss", "cure"),
+    [
+        (nn.TripletMarginLoss(), r"lambda outputs: nn\.functional\.triplet_margin_loss\(\*outputs\)"),
+        (nn.MarginRankingLoss(), r"lambda outputs, targets: nn\.functional\.margin_ranking_loss\(\*outputs, targets\)"),
+        (
+            nn.CosineEmbeddingLoss(),
+            r"lambda outputs, targets: nn\.functional\.cosine_embedding_loss\(\*outputs, targets\)",
+        ),
+        (nn.GaussianNLLLoss(), r"nn\.functional\.gaussian_nll_loss\(outputs\[0\], targets, outputs\[1\]\)"),
+    ],
+)
+def test_trainers_take_losses_of_several_outputs_as_functions(loss: nn.Loss, cure: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"Trainer: .*Loss\(\) is of several outputs at once\. Pass a function .*" + cure
+    ):
+        nn.Trainer(nn.Sequential(nn.Linear(3)), loss, "adam")
+
+
 def test_yolo() -> None:
     p = bn.YoloParameters(
         grid_column_count=2,

@@ -37,6 +37,12 @@ def read_losses(given: Any, who: str = "Trainer") -> tuple[list[Key], list[Loss]
         for value in by_key.values()
     ]
     for loss in made:
+        if loss.of_several:
+            arguments = "outputs, targets" if "targets" in loss.of_several else "outputs"
+            raise ValueError(
+                f"{who}: {loss!r} is of several outputs at once. Pass a function of them: "
+                f"lambda {arguments}: nn.functional.{loss.of_several}"
+            )
         if getattr(loss, "reduction", "mean") == "none":
             raise ValueError(
                 f"{who}: {loss!r} does not give a single number to train on. Use reduction='mean' or 'sum'."

@@ -179,6 +179,7 @@ class Loss(Listed):
     """
 
     classes = False  # targets are class numbers
+    of_several = ""  # the same as a function of the outputs of a network, if there are several
     reduction: str
     _reductions: tuple[str, ...] = ("none", "sum", "mean")
     _mean_counts_all = False  # whether a mean divides by the number of losses, whatever their weights

@@ -337,6 +337,8 @@ class CosineEmbeddingLoss(Loss):
     (1.0, [[0.0, -0.5], [0.0, 0.0]], [[-0.25, 0.0], [0.0, 0.0]])
     """
 
+    of_several = "cosine_embedding_loss(*outputs, targets)"
+
     def __init__(self, margin: float = 0.0, *, reduction: Reduction = "mean") -> None:
         self.margin = number("CosineEmbeddingLoss: margin", margin)
         if not -1.0 <= self.margin <= 1.0:

@@ -330,6 +330,8 @@ class MarginRankingLoss(ExpressionLoss):
     (2.5, [[-0.5], [-0.5]], [[0.5], [0.5]])
     """
 
+    of_several = "margin_ranking_loss(*outputs, targets)"
+
     def __init__(self, margin: float = 0.0, *, reduction: Reduction = "mean") -> None:
         self.margin = number("MarginRankingLoss: margin", margin)
         super().__init__(reduction, **({"margin": self.margin} if self.margin else {}))
@@ -367,6 +369,8 @@ class TripletMarginLoss(ExpressionLoss):
     >>> round(value, 4), [g.round(4).tolist() for g in gradients]
     (0.5, [[[1.0, -1.0]], [[-0.0, 1.0]], [[-1.0, 0.0]]])
     """
+
+    of_several = "triplet_margin_loss(*outputs)"
 
     def __init__(
         self,
@@ -425,6 +429,8 @@ class GaussianNLLLoss(ExpressionLoss):
     >>> round(value, 4), dy.tolist(), dv.tolist()
     (0.5966, [[0.0], [-0.25]], [[0.25], [0.0]])
     """
+
+    of_several = "gaussian_nll_loss(outputs[0], targets, outputs[1])"
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
         self.full, self.eps = bool(full), number("GaussianNLLLoss: eps", eps)
