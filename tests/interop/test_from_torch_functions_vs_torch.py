@@ -582,6 +582,20 @@ CASES |= {
         + F.grid_sample(x, places, padding_mode="border", align_corners=False),
         (IMAGE, np.tanh(floats(3, 4, 3, 2))),
     ),
+    "F.local_response_norm": (
+        lambda x: F.local_response_norm(x, 3) + F.local_response_norm(x, size=4, alpha=0.8, beta=0.5, k=1.5),
+        (floats(3, 5, 6),),
+    ),
+    "F.multilabel_margin_loss": (
+        lambda x, lists: F.multilabel_margin_loss(x, lists - 1)
+        + F.multilabel_margin_loss(x, lists - 1, reduction="none").sum(),
+        (floats(4, 5), np.array([[3, 1, 0, 2, 2], [0, 1, 1, 1, 1], [5, 4, 3, 0, 1], [2, 2, 5, 1, 0]])),
+    ),
+    "F.multilabel_soft_margin_loss": (
+        lambda x, labels: F.multilabel_soft_margin_loss(x, labels.to(x.dtype))
+        + F.multilabel_soft_margin_loss(x, labels.to(x.dtype), reduction="sum"),
+        (floats(3, 5), tokens(2, 3, 5)),
+    ),
     "F.cosine_embedding_loss": (
         lambda x, signs: F.cosine_embedding_loss(x, x.flip(1).sin(), signs, margin=0.1),
         (floats(3, 5), 2 * tokens(2, 3) - 1),

@@ -251,6 +251,9 @@ def instance_norm(
     )  # fmt: skip
 
 
+add(LAYERS, "F.local_response_norm", adapted(F.local_response_norm))
+
+
 # Lookups.
 
 
@@ -339,7 +342,8 @@ def _loss(function: Any) -> Any:
             name: held_parameter(value) if isinstance(value, ForeignTensor) else plain(value, name)
             for name, value in named.items()
         }
-        aim = target.elements if function in (F.cross_entropy, F.nll_loss) else target.numbers
+        of_classes = function in (F.cross_entropy, F.nll_loss, F.multilabel_margin_loss)
+        aim = target.elements if of_classes else target.numbers
         return function(input.numbers, aim, reduction=reduction, **chosen)
 
     return handler
@@ -347,7 +351,7 @@ def _loss(function: Any) -> Any:
 
 for _name in (
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "kl_div", "cross_entropy", "nll_loss", "hinge_embedding_loss",
+    "kl_div", "cross_entropy", "nll_loss", "hinge_embedding_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
 ):  # fmt: skip
     add(LOSSES, f"F.{_name}", _loss(getattr(F, _name)))
 
