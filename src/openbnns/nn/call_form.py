@@ -43,7 +43,7 @@ class CallForm:
         """A name in Python for every array: that of its argument, followed by the names and positions inside."""
         names: list[str] = []
         for argument, path in self._paths():
-            name = re.sub(r"\W", "_", "_".join(map(str, (argument, *path))))
+            name = "_".join(re.split(r"\W", "_".join(map(str, (argument, *path)))))
             while name in names:
                 name += "_"
             names.append(name)
