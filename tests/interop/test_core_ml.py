@@ -583,6 +583,32 @@ def test_sizes_that_a_network_needs_are_limits(tmp_path: Path) -> None:
         MLModel(tmp_path / "n.mlpackage").predict({"input": numbers(5, 4)})
 
 
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_cells_run_over_any_number_of_steps(kind: str, direction: str, tmp_path: Path) -> None:
+    helper = pytest.importorskip("onnx").helper
+    numpy_helper = pytest.importorskip("onnx").numpy_helper
+    gates = 3 if kind == "GRU" else 4
+    weights = [numpy_helper.from_array(numbers(1, gates * 5, n), name) for name, n in (("w", 3), ("r", 5))]
+    options = {"linear_before_reset": 1} if kind == "GRU" else {}
+    node = helper.make_node(kind, ["x", "w", "r"], ["y", "h"], hidden_size=5, direction=direction, **options)
+    graph = helper.make_graph(
+        [node], "cells", [helper.make_tensor_value_info("x", 1, ["T", "N", 3])],
+        [helper.make_tensor_value_info(name, 1, None) for name in ("y", "h")], weights,
+    )  # fmt: skip
+    (tmp_path / "n.onnx").write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    )
+    network = nn.from_onnx(tmp_path / "n.onnx", batch_axis=1)
+    network.to_coreml(tmp_path / "n.mlpackage")
+    model = MLModel(tmp_path / "n.mlpackage")
+    for steps, samples in ((4, 2), (1, 3), (7, 1)):
+        x = numbers(steps, samples, 3)
+        predicted = list(model.predict({"x": x}).values())
+        for result, expected in zip(predicted, network(x), strict=True):
+            np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
 def test_limits_follow_from_what_is_required() -> None:
     free = FreeSizes({"N": 4, "T": 6, "U": 2, "V": 3})
     n, t, u, v = (Polynomial.of(name) for name in ("N", "T", "U", "V"))
@@ -590,6 +616,7 @@ def test_limits_follow_from_what_is_required() -> None:
     assert not free.is_less(t, Polynomial.of(4), required=True)
     assert free.is_equal(n + Polynomial.of(1), Polynomial.of(5), required=True)  # N is 4, and no longer free
     assert free.is_equal(v + v, n + Polynomial.of(2), required=True)  # so that V is 3
+    assert not free.is_equal(t, Polynomial.of(3), required=True)  # one number that T cannot be
     assert not free.is_less(t, u, required=True)  # of two sizes: it limits none of them alone
     assert not free.is_less(u, Polynomial.of(2))
     assert free.without_guards() == {"N": 4, "T": "T", "U": 2, "V": "V"}

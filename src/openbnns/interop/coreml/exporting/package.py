@@ -199,6 +199,8 @@ def _limits(guards: Sequence[Guard], free: Mapping[str, str | int]) -> dict[str,
         factors = [factors for factors, _ in difference.terms if factors]
         if not guard.required or len(factors) != 1 or len(factors[0]) != 1 or not isinstance(factors[0][0], str):
             continue  # it is not about a multiple of one size
+        if guard.relation == "==" and not guard.holds:
+            continue  # a single number that it cannot be is no limit
         name = factors[0][0]
         offset = difference.value({name: 0})
         slope = difference.value({name: 1}) - offset

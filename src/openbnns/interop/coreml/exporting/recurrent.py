@@ -62,7 +62,9 @@ def _state(b: ProgramBuilder, state: InitialState, zeros: Value) -> Value:
 
 def _loop(b: ProgramBuilder, op: Lstm | Recurrent, kind: str, states: int) -> None:
     """Outputs (N, T, H) and the states behind the last step, one step after the other."""
-    (steps,), h = b.numbers(op.inputs[0].shape[1:2], "cells run over a known number of steps"), op.hidden
+    h, known = op.hidden, b.size(op.inputs[0].shape[1])
+    steps: Value = np.int32(known) if isinstance(known, int) else b.sizes(op.inputs[0].shape[1:2])
+    latest = steps - 1 if isinstance(known, int) else b("sub", x=steps, y=np.int32(1))
     weights, hidden_weights = (w.data.astype(np.float32) for w in op.weights)
     zero = np.zeros(len(weights), np.float32)
     bias, hidden_bias = [p.data.astype(np.float32) for p in op.biases] or [zero, zero]
@@ -82,10 +84,10 @@ def _loop(b: ProgramBuilder, op: Lstm | Recurrent, kind: str, states: int) -> No
     made = [*b.made, "while_loop"]
 
     def unfinished(i: Value, *_: Value) -> Value:
-        return b("less", x=i, y=np.int32(steps))
+        return b("less", x=i, y=steps)
 
     def step(i: Value, written: Value, *before: Value) -> tuple[Value, ...]:
-        t = b("sub", x=np.int32(steps - 1), y=i) if op.reverse else i
+        t = b("sub", x=latest, y=i) if op.reverse else i
         z = b("squeeze", x=b("gather", x=gates, indices=t, axis=0), axes=[0])
         p = b("linear", x=before[0], weight=hidden_weights, bias=hidden_bias)
         after = _step(b, kind, z, p, before, h)
@@ -101,8 +103,8 @@ def _loop(b: ProgramBuilder, op: Lstm | Recurrent, kind: str, states: int) -> No
         written = b("scatter", data=written, indices=t, updates=row, axis=0, mode="update")
         return (b("add", x=i, y=np.int32(1)), written, *after)
 
-    count = b("identity", x=np.zeros(1, np.int32))
-    _, y, *last = b.loop(unfinished, step, (count, outputs, *begin))
+    first_step = b("identity", x=np.zeros(1, np.int32))
+    _, y, *last = b.loop(unfinished, step, (first_step, outputs, *begin))
     b.made = made
     for value, var in zip(op.outputs, (b("transpose", x=y, perm=[1, 0, 2]), *last), strict=False):
         b.set(value, var)
