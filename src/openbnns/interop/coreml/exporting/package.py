@@ -200,7 +200,7 @@ def _limits(guards: Sequence[Guard], free: Mapping[str, str | int]) -> dict[str,
         if not guard.required or len(factors) != 1 or len(factors[0]) != 1 or not isinstance(factors[0][0], str):
             continue  # it is not about a multiple of one size
         if guard.relation == "==" and not guard.holds:
-            continue  # a single number that it cannot be is no limit
+            continue  # one number that it cannot be leaves all others
         name = factors[0][0]
         offset = difference.value({name: 0})
         slope = difference.value({name: 1}) - offset
