@@ -584,6 +584,91 @@ def test_parts_are_replaced_whether_recorded_or_not(seed: int) -> None:
     np.testing.assert_array_equal(executable.run(arrays)["y"], expected)
 
 
+def network_of_program(function: coreml.Function, folder: Path, **options: Any) -> Any:
+    program = coreml.make_model(coreml.Program({"main": function}))
+    return nn.from_coreml(coreml.write_package(program, folder / "program.mlpackage"), **options)
+
+
+def test_parts_of_samples_are_replaced_in_a_network(tmp_path: Path) -> None:
+    function = program(
+        """tensor<fp32, [?, 2, 2]> y = slice_update(x = x, update = u, begin = tensor<int32, [3]>([0, 4, 0]),
+        end = tensor<int32, [3]>([0, 1, 0]), stride = tensor<int32, [3]>([1, -2, 1]),
+        begin_mask = tensor<bool, [3]>([true, false, true]), end_mask = tensor<bool, [3]>([true, false, true]));""",
+        "tensor<fp32, [?, 5, 2]> x, tensor<fp32, [?, 2, 2]> u", "y",
+    )  # fmt: skip
+    network = network_of_program(function, tmp_path)
+    random = np.random.default_rng(4)
+    for n in (3, 1, 6):
+        x, u = random.normal(size=(n, 5, 2)).astype(np.float32), random.normal(size=(n, 2, 2)).astype(np.float32)
+        expected = x.copy()
+        expected[:, 4:1:-2] = u
+        np.testing.assert_array_equal(network(x, u), expected)
+    assert openbnns.gradcheck(network.train(), x, u).ok
+
+
+PLACED = {
+    "scatter_along_axis, update": ("[4, 3]", "[2, 3]", 'mode = string("update")', [[2, 0, 1], [3, 1, 0]]),
+    "scatter_along_axis, add": ("[4, 3]", "[3, 2]", 'mode = string("add")', [[2, 0], [2, 1], [0, 0]]),
+    "scatter_along_axis, sub": ("[4, 3]", "[2, 2]", 'mode = string("sub"), axis = int32(1)', [[2, 2], [0, 1]]),
+    "scatter_nd, update": ("[4, 3]", "[2, 3]", 'mode = string("update")', [[3], [1]]),
+    "scatter_nd, add": ("[4, 3]", "[3]", 'mode = string("add")', [[3, 1], [0, 2], [3, 1]]),
+    "scatter_nd, sub": ("[4, 3]", "[3, 3]", 'mode = string("sub")', [[1], [0], [1]]),
+}
+"""By operation: shapes of what is changed and of the changes, settings, and places."""
+
+
+@pytest.mark.parametrize("case", PLACED)
+def test_numbers_are_put_at_places_in_a_network(case: str, tmp_path: Path) -> None:
+    data, updates, settings, places = PLACED[case]
+    kind = f"tensor<int32, {list(np.shape(places))}>"
+    function = program(
+        f"tensor<fp32, {data}> y = {case.split(',')[0]}(data = x, indices = {kind}({places}), updates = u, {settings});",
+        f"tensor<fp32, {data}> x, tensor<fp32, {updates}> u", "y",
+    )  # fmt: skip
+    random = np.random.default_rng(5)
+    arrays = {
+        name: random.normal(size=json.loads(shape)).astype(np.float32) for name, shape in (("x", data), ("u", updates))
+    }
+    apart = coreml.Executable(function)
+    apart.body.run_apart()
+    expected = apart.run(arrays)["y"]
+    executable = coreml.Executable(function)
+    np.testing.assert_allclose(executable.run(arrays)["y"], expected, atol=1e-6)
+    assert executable.runs_as_one and not np.allclose(expected, arrays["x"])
+    network = network_of_program(function, tmp_path, batch_axis=None)
+    np.testing.assert_allclose(network(*arrays.values()), expected, atol=1e-6)
+    assert openbnns.gradcheck(network.train(), *arrays.values()).ok
+
+
+def test_numbers_for_places_of_other_samples_are_refused(tmp_path: Path) -> None:
+    function = program(
+        """tensor<fp32, [3, 2]> y = scatter_along_axis(data = tensor<fp32, [3, 2]>([[0, 0], [0, 0], [0, 0]]),
+        indices = tensor<int32, [3, 1]>([[0], [1], [1]]), updates = x, axis = int32(1), mode = string("update"));""",
+        "tensor<fp32, [3, 1]> x", "y",
+    )  # fmt: skip
+    with pytest.raises(
+        coreml.CoreMLError, match=r"updates of shape \(N, 1\) do not fit indices of shape \(3, 1\)\. Pass batch"
+    ):
+        network_of_program(function, tmp_path)
+    x = np.float32([[1], [2], [3]])
+    np.testing.assert_array_equal(network_of_program(function, tmp_path, batch_axis=None)(x), [[1, 0], [0, 2], [0, 3]])
+
+
+def test_sequences_are_reversed_in_a_network(tmp_path: Path) -> None:
+    function = program(
+        """tensor<fp32, [?, 4, 2]> y = reverse_sequence(x = x, lengths = n, seq_axis = int32(1), batch_axis = int32(0));""",
+        "tensor<fp32, [?, 4, 2]> x, tensor<int32, [?]> n", "y",
+    )  # fmt: skip
+    network = network_of_program(function, tmp_path)
+    x, lengths = np.random.default_rng(6).normal(size=(3, 4, 2)).astype(np.float32), np.int32([3, 4, 1])
+    expected = np.stack([np.concatenate([one[:n][::-1], one[n:]]) for one, n in zip(x, lengths, strict=True)])
+    np.testing.assert_array_equal(network(x, lengths), expected)
+    executable = coreml.Executable(function)
+    np.testing.assert_array_equal(executable.run({"x": x, "n": lengths})["y"], expected)
+    assert executable.runs_as_one
+    assert openbnns.gradcheck(network.train(), x, lengths).ok
+
+
 def test_a_run_like_a_former_one_owns_its_outputs() -> None:
     function = program(
         """tensor<fp32, [?, 3]> y = relu(x = x); tensor<fp16, [?, 3]> z = cast(x = y, dtype = string("fp16"));

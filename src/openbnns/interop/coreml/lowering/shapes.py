@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import Size, is_same, product
+from ....graph.sizes import Size, agree, is_same, is_same_shape, product
 from ....nn import functional as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
@@ -160,6 +159,17 @@ def slice_by_index(
     call: Call, x: ForeignTensor, begin: ForeignTensor, end: ForeignTensor, stride: list[int] | None, begin_mask: list[bool] |
     None, end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
 ) -> Any:  # fmt: skip
+    starts, ends, steps = _bounds(x, begin, end, stride, begin_mask, end_mask, squeeze_mask)
+    part = _slice(call, x, starts, ends, steps)
+    squeezed = [axis for axis, flag in enumerate(squeeze_mask or []) if flag]
+    return call.onnx("Squeeze", part, whole(squeezed)) if squeezed else part
+
+
+def _bounds(
+    x: ForeignTensor, begin: ForeignTensor, end: ForeignTensor, stride: list[int] | None, begin_mask: list[bool] | None,
+    end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
+) -> tuple[list[Any], list[Any], list[int]]:  # fmt: skip
+    """Where a slice begins and ends on every axis, and its strides, without masks."""
     starts, ends = sizes_of(begin, "begin"), sizes_of(end, "end")
     steps = [1] * x.rank if stride is None else list(stride)
     for axis in range(x.rank):
@@ -171,19 +181,22 @@ def slice_by_index(
             starts[axis] = 0 if forward else _FAR
         if end_mask is not None and end_mask[axis]:
             ends[axis] = _FAR if forward else -_FAR
-    part = _slice(call, x, starts, ends, steps)
-    squeezed = [axis for axis, flag in enumerate(squeeze_mask or []) if flag]
-    return call.onnx("Squeeze", part, whole(squeezed)) if squeezed else part
+    return starts, ends, steps
 
 
-def _slice(call: Call, x: ForeignTensor, starts: list[Any], ends: list[Any], steps: list[int]) -> Any:
-    chosen = [
+def _cut_axes(x: ForeignTensor, starts: list[Any], ends: list[Any], steps: list[int]) -> list[int]:
+    """The axes of which a slice takes less than all, or in another order."""
+    return [
         axis
         for axis in range(x.rank)
         if not (
             is_same(starts[axis], 0) and steps[axis] == 1 and (ends[axis] is _FAR or is_same(ends[axis], x.shape[axis]))
         )
     ]
+
+
+def _slice(call: Call, x: ForeignTensor, starts: list[Any], ends: list[Any], steps: list[int]) -> Any:
+    chosen = _cut_axes(x, starts, ends, steps)
     if not chosen:
         return x
     given = [sizes_array([one[axis] for axis in chosen]) for one in (starts, ends)]
@@ -248,24 +261,74 @@ def scatter(
     chosen = places if places.size and places.min() >= 0 else places % int(size)
     if mode == "add":
         return ForeignTensor(F.index_add(data.numbers, place, chosen, updates.numbers))
+    if not is_same(updates.shape[place], len(chosen)):
+        raise Misfit(f"updates of shape {updates.shape} do not fit {len(chosen)} places of axis {place}")
     rows = np.broadcast_to(chosen.reshape(-1, *[1] * (data.rank - 1 - place)), tuple(map(int, updates.shape)))
     return ForeignTensor(F.scatter(data.numbers, place, rows, updates.numbers))
+
+
+def _put(
+    call: Call, op: str, data: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor, mode: str, **options: int
+) -> Any:
+    """The result of ONNX's operator; modes that multiply, divide or compare are for numbers that are known, not recorded."""
+    if data.kind != "f" or updates.kind != "f" or mode not in ("add", "sub", "update"):
+        raise Misfit("only numbers are added, subtracted or put at places")
+    if mode == "sub":
+        updates = ForeignTensor(F.neg(updates.numbers))
+    return call.onnx(op, data, indices, updates, reduction="none" if mode == "update" else "add", **options)
+
+
+@operation("scatter_along_axis")
+def scatter_along_axis(
+    call: Call, data: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor, axis: int, mode: str, validate_indices:
+    bool,
+) -> Any:  # fmt: skip
+    if not is_same_shape(indices.shape, updates.shape):  # ONNX would leave out what has no place
+        raise Misfit(f"updates of shape {updates.shape} do not fit indices of shape {indices.shape}")
+    return _put(call, "ScatterElements", data, indices, updates, mode, axis=axis)
+
+
+@operation("scatter_nd")
+def scatter_nd(
+    call: Call, data: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor, mode: str, validate_indices: bool
+) -> Any:
+    return _put(call, "ScatterND", data, indices, updates, mode)
+
+
+@operation("reverse_sequence")
+def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor, seq_axis: int, batch_axis: int) -> Any:
+    if x.kind != "f":
+        raise Misfit("only sequences of numbers are reversed")
+    return call.onnx("ReverseSequence", x, lengths, time_axis=seq_axis, batch_axis=batch_axis)
 
 
 @operation("slice_update")
 def slice_update(
     call: Call, x: ForeignTensor, update: ForeignTensor, begin: ForeignTensor, end: ForeignTensor, stride: list[int] | None,
     begin_mask: list[bool] | None, end_mask: list[bool] | None, squeeze_mask: list[bool] | None,
-) -> ForeignTensor:  # fmt: skip
-    if "f" not in (x.kind, update.kind) or any(isinstance(n, Size) for n in x.shape):
-        raise Misfit("only numbers of known sizes are replaced")
-    sizes = tuple(map(int, x.shape))
-    places = ForeignTensor(np.arange(math.prod(sizes)).reshape(sizes))
-    chosen = slice_by_index(call, places, begin, end, stride, begin_mask, end_mask, squeeze_mask)
-    if tuple(chosen.shape) != tuple(update.shape):
-        raise Misfit(f"an update of shape {update.shape} does not fit the part of shape {chosen.shape}")
-    flat, rows = x.numbers.reshape((math.prod(sizes),)), chosen.array.ravel()
-    return ForeignTensor(F.scatter(flat, 0, rows, update.numbers.reshape((len(rows),))).reshape(sizes))
+) -> Any:  # fmt: skip
+    starts, ends, steps = _bounds(x, begin, end, stride, begin_mask, end_mask, squeeze_mask)
+    squeezed = [axis for axis, flag in enumerate(squeeze_mask or []) if flag]
+    if squeezed and update.rank + len(squeezed) == x.rank:
+        update = call.onnx("Unsqueeze", update, whole(squeezed))
+
+    def replaced(old: Any, axes: list[int]) -> Any:
+        """Replace a part of a tensor along these axes: joined with what is new, entries are taken from where they stand."""
+        if not axes:
+            if update.rank != old.rank or not all(map(agree, update.shape, old.shape)):
+                raise Misfit(f"an update of shape {update.shape} does not fit the part of shape {old.shape}")
+            return update
+        axis, *rest = axes
+        size = x.shape[axis]
+        if any(isinstance(n, Size) for n in (size, starts[axis], ends[axis])):
+            raise Misfit(f"a part of axis {axis} is replaced, the size of which is free")
+        places = np.arange(int(size))[slice(starts[axis], ends[axis], steps[axis])]
+        new = replaced(call.onnx("Gather", old, whole(places), axis=axis), rest)
+        sources = np.arange(int(size))
+        sources[places] = int(size) + np.arange(len(places))
+        return call.onnx("Gather", call.onnx("Concat", old, new, axis=axis), whole(sources), axis=axis)
+
+    return replaced(x, _cut_axes(x, starts, ends, steps))
 
 
 # Joints.
