@@ -97,6 +97,26 @@ def test_samples_are_free_where_layers_allow_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(net(x), np.tan(x @ inner.T), rtol=1e-4)
 
 
+@pytest.mark.parametrize("above", [0, 1])
+def test_a_convolution_keeps_the_size(above: int, tmp_path: Path) -> None:
+    """Windows of 3 x 3 with strides of 2 need one more row of 4, above or below, and one more column on both sides of 5."""
+    kernel, x = numbers(2, 2, 3, 3), numbers(1, 2, 4, 5)
+    rows, columns = f(1, above) + f(2, 1 - above), f(1, 1) + f(2, 1)
+
+    def computed(padding: bytes) -> np.ndarray:
+        fields = f(1, 2), f(2, 2), f(20, b"\x03\x03"), f(30, b"\x02\x02"), padding, weights(90, kernel)
+        # The shape of what it takes is not known before it runs.
+        layers = layer("a", "x", 130, f(10, b"")), layer("y", "a", 100, *fields)
+        path = saved(network({"x": x.shape}, ["y"], *layers), tmp_path)
+        net = nn.from_mlmodel(path)
+        assert np.array_equal(net(x), MLModel(path).predict({"x": x})["y"])
+        return np.asarray(net(x))
+
+    same = computed(f(51, f(1, above)))
+    assert same.shape == (1, 2, 2, 3)
+    np.testing.assert_array_equal(same, computed(f(50, f(1, f(10, rows) + f(10, columns)))))
+
+
 @pytest.mark.parametrize(("space", "order"), [(20, "rgb"), (30, "bgr")])
 def test_images_are_scaled_by_the_color(space: int, order: str, tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")

@@ -29,7 +29,7 @@ def _borders(m: Message, number: int = 1) -> list[int]:
 
 def _padding(m: Message, valid: int, same: int) -> dict[str, Value]:
     if m.has(same):
-        return {"pad_type": _ASYMMETRY[m.message(same).integer(1) == 1]}
+        return {"pad_type": _ASYMMETRY[m.message(same).integer(1) == 1], "pad": _ints([0] * 4)}
     return {"pad_type": Text("custom"), "pad": _ints(_borders(m.message(valid)))}
 
 
@@ -129,7 +129,6 @@ def _pooling(w: Writer, m: Message, xs: list[Value]) -> Value:
         options |= {"pad_type": Text("custom"), "pad": _ints([rows, rows, columns, columns])}
     else:
         options |= _padding(m, 30, 31)
-    options.setdefault("pad", _ints([0] * 4))
     if kind == 1:
         options["exclude_padding_from_average"] = bool(m.integer(50))
     return w(("max_pool", "avg_pool", "l2_pool")[kind], x=xs[0], **options)
