@@ -160,3 +160,43 @@ def test_import_fixes_free_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         run("inspect", path, "--size", "T")
     assert "'T' is not NAME=NUMBER, such as T=128" in capsys.readouterr().err
+
+
+def test_a_model_that_went_to_onnx_is_measured_exported_and_timed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.RandomState(1).standard_normal((80, 2)).astype(np.float32)
+    rows = "\n".join(f"{a:.3f},{b:.3f},{'up' if a > b else 'down'}" for a, b in x)
+    (tmp_path / "table.csv").write_text(f"a,b,way\n{rows}\n")
+    folder = tmp_path / "run"
+    assert run("train", tmp_path / "table.csv", "--target", "way", "--epochs", 1, "--out", folder, "--quiet") == 0
+    ours, onnx_file = folder / "model.safetensors", tmp_path / "model.onnx"
+    assert run("export", ours, "--to", "onnx", "-o", onnx_file, "--quiet") == 0
+    scores = []
+    for path in (ours, onnx_file):
+        capsys.readouterr()
+        assert run("evaluate", path, tmp_path / "table.csv", "--json") == 0
+        scores.append(json.loads(capsys.readouterr().out)["scores"])
+    assert scores[0] == pytest.approx(scores[1], rel=1e-5)
+    assert run("bench", onnx_file, "--seconds", 0.01, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["cases"][0]["training_seconds"] > 0
+    assert run("export", onnx_file, "--to", "npz", "-o", tmp_path / "w.npz", "--quiet") == 0
+    assert set(np.load(tmp_path / "w.npz")) == set(nn.load_model(ours).state_dict())
+    assert run("export", onnx_file, "--to", "coreml", "-o", tmp_path / "m.mlpackage", "--quiet") == 0
+    assert run("evaluate", tmp_path / "m.mlpackage", tmp_path / "table.csv") == 2
+    assert "the model does not say how data are prepared for it" in capsys.readouterr().err
+    assert run("predict", folder, tmp_path / "table.csv") == 2
+    assert f"run: is a folder. Give the path of a file. Did you mean {ours}?" in capsys.readouterr().err
+
+
+def test_sizes_of_foreign_models_on_all_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = linear(tmp_path)
+    assert run("evaluate", path, "digits") == 2
+    assert "linear.onnx: does not say what its outputs mean" in capsys.readouterr().err
+    assert run("bench", two_inputs(tmp_path)) == 2
+    assert "takes words (whole numbers), factor (numbers), but bench times networks that" in capsys.readouterr().err
+    assert run("import", path, "-o", tmp_path / "ours.safetensors", "--quiet") == 0
+    assert run("bench", tmp_path / "ours.safetensors", "--size", "N=2") == 2
+    assert "--size is for ONNX models. Leave it out." in capsys.readouterr().err
+    assert run("export", path, "--to", "c", "-o", tmp_path / "code", "--size", "N=4", "--quiet") == 0
+    assert "input: 32 float per sample" in (tmp_path / "code" / "network.h").read_text()

@@ -20,9 +20,7 @@ COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, 
 
 def parser_of_all() -> Parser:
     """The parser of all commands."""
-    parser = Parser(
-        prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.", exit_codes=True
-    )
+    parser = Parser(prog="openbnns", description="Train, run and convert neural networks on any CPU.", exit_codes=True)
     parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import engines
+from . import model_formats
 from .arguments import OK, Commands, add_output, count, print_json, rate
 
 CASES: dict[str, tuple[tuple[int, ...], int]] = {
@@ -44,10 +45,14 @@ def add(commands: Commands) -> None:
         ),
     )  # fmt: skip
     bench.add_argument(
-        "what", nargs="*", metavar="WHAT", help=f"a model file, or of {', '.join(CASES)} (default: all of these)"
+        "what",
+        nargs="*",
+        metavar="WHAT",
+        help=f"a model file, also of ONNX or Core ML, or of {', '.join(CASES)} (default: all of these)",
     )
     bench.add_argument("--batch-size", type=count, default=None, help="samples at a time (default: 64, or 32)")
     bench.add_argument("--seconds", type=rate, default=1.0, help="how long to time each of them (default: %(default)g)")
+    model_formats.add_sizes(bench)
     bench.add_argument("--threads", type=count, default=None, help="worker threads (default: one per core)")
     add_output(bench)
     bench.set_defaults(run=run)
@@ -74,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{'network':{width}s} {'batch':>5s}{titles}")
     results = []
     for name in names:
-        results.append(measure(Case(name, options.batch_size), options.seconds, peak))
+        results.append(measure(Case(name, options.batch_size, options.sizes), options.seconds, peak))
         if shows:
             print(_row(results[-1], width), flush=True)
     busy = _busy()
@@ -110,20 +115,29 @@ def _busy() -> str:
 class Case:
     """A network with a batch of random samples and targets, as a trainer and ``predict`` run it."""
 
-    def __init__(self, name: str, batch_size: int | None = None) -> None:
+    def __init__(self, name: str, batch_size: int | None = None, sizes: Sequence[tuple[str, int]] = ()) -> None:
         import numpy as np
 
         from .. import nn
         from ..nn.files.model_file import input_shapes
+        from ..nn.names import inputs_of
 
         if name in CASES:
             shape, usual = CASES[name]
             self.network: Any = nn.models.NAMED[name](10).build(shape, seed=0)
             self.task = "classification"
         else:
-            self.network = nn.load_model(name)
+            self.network = model_formats.opened(Path(name), argparse.Namespace(sizes=sizes))
+            inputs = inputs_of(self.network)
+            if len(inputs) != 1 or inputs[0].is_whole:
+                named = ", ".join(f"{port.name} ({'whole numbers' if port.is_whole else 'numbers'})" for port in inputs)
+                raise ValueError(
+                    f"{name}: takes {named}, but bench times networks that take one array of numbers. In Python, "
+                    "net.profile(...) times the layers of any network."
+                )
             shape, usual = input_shapes(self.network)[0], 64
-            self.task = self.network.model_card.task or "regression"
+            card = self.network.model_card
+            self.task = (card and card.task) or "regression"
         self.name, batch = name, batch_size or usual
         random = np.random.RandomState(0)
         self.x = random.standard_normal((batch, *shape)).astype(np.float32)

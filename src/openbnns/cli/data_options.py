@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import model_formats
 from .arguments import add_output, byte_limit, count
 
 SOURCES = (
@@ -37,9 +38,10 @@ def size(text: str) -> tuple[int, int]:
 
 def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
     """A trained model, data for it, and how many samples it takes at a time."""
-    parser.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
+    parser.add_argument("model", metavar="MODEL", type=Path, help=model_formats.MODEL_FILE)
     parser.add_argument("data", metavar="DATA", help=f"{samples}, in the form that the model was trained on")
     parser.add_argument("--batch-size", type=count, default=256, help="samples at a time (default: %(default)s)")
+    model_formats.add_sizes(parser)
     add_output(parser)
     add_form(parser)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import data_options
+from . import data_options, model_formats
 from .arguments import OK, Commands, print_json
 
 
@@ -35,16 +35,14 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from .. import nn
     from ..nn import evaluation
     from ..nn.data import seen_rows
 
-    network = nn.load_model(options.model)
+    network = model_formats.opened(options.model, options)
     card = network.model_card
-    assert card is not None
-    if card.task is None:
+    if card is None or card.task is None:
         raise ValueError(
-            f"{options.model}: does not say what its outputs mean. Save it with save_model(path, task=...)."
+            f"{options.model}: does not say what its outputs mean. Open it in Python and save it with save_model(path, task=...)."
         )
     samples, x, predictions = data_options.predicted(
         options, network, with_targets=True, target=options.target, part=options.part

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._plural import plural
+from . import model_formats
 from .arguments import OK, Commands, add_output, count, print_json, rate, show
 
 if TYPE_CHECKING:
@@ -30,13 +31,15 @@ def add(commands: Commands) -> None:
             "openbnns export out/model.safetensors --to onnx                    # needs onnx",
             "openbnns export out/model.safetensors --to coreml -o net.mlpackage",
             "openbnns export out/model.safetensors --to c -o code --name digits # digits.c, digits.h, digits.weights",
+            "openbnns export model.onnx --to coreml                             # or --to c, --to swift",
         ),
     )  # fmt: skip
-    export.add_argument("model", metavar="MODEL", type=Path, help="a file that openbnns train or net.save_model wrote")
+    export.add_argument("model", metavar="MODEL", type=Path, help=model_formats.MODEL_FILE)
     forms = (*_WEIGHTS, *_NETWORKS)
     export.add_argument("--to", choices=forms, required=True, metavar="FORM", help=", ".join(forms))
     where = "file to write, or folder for code (default: beside the model)"
     export.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help=where)
+    model_formats.add_sizes(export)
     _add_options(export)
     add_output(export)
     export.set_defaults(run=run)
@@ -52,7 +55,10 @@ def run(options: argparse.Namespace) -> int:
     path = options.output or options.model.with_name(f"{options.model.stem}-weights{suffix}")
     if path.resolve() == options.model.resolve():
         raise ValueError(f"{path} is the model itself. Give another name: -o FILE.")
-    arrays = weights.load(options.model)
+    if model_formats.format_of(options.model) is None:
+        arrays = weights.load(options.model)
+    else:
+        arrays = model_formats.opened(options.model, options).state_dict()
     if not weight_files.write(path, arrays, suffix):
         weights.save(path, arrays)
     total = sum(array.size for array in arrays.values())
@@ -84,7 +90,7 @@ def _export_network(options: argparse.Namespace) -> int:
 
     if options.output is not None and options.output.resolve() == options.model.resolve():
         raise ValueError(f"{options.output} is the model itself. Give another name: -o FILE.")
-    network = nn.load_model(options.model)
+    network = model_formats.opened(options.model, options)
     if options.to == "onnx":
         path = options.output or options.model.with_suffix(".onnx")
         _report(options, nn.onnx.to_onnx(network, path), [path], ("layer", "operation", "becomes"))

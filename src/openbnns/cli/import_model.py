@@ -12,7 +12,7 @@ from .._plural import plural
 from . import model_formats
 from .arguments import OK, Commands, add_output, print_json, show
 
-KINDS = f"{', '.join(model_formats.FORMATS)}, .mlpackage, .mlmodelc, or, with --network, of {', '.join(model_formats.WEIGHTS)}"
+KINDS = f"{', '.join(model_formats.FORMATS)}, or, with --network, of {', '.join(model_formats.WEIGHTS)}"
 
 
 def add(commands: Commands) -> None:

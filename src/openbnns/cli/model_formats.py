@@ -48,6 +48,9 @@ class Contents:
         return list(dict.fromkeys(n for port in self.inputs for n in port.shape or () if isinstance(n, str)))
 
 
+MODEL_FILE = "a model file: one that openbnns train or net.save_model wrote, or an ONNX or Core ML model"
+"""How commands that take a model of any format say so."""
+
 WEIGHTS = (".h5", ".hdf5", ".keras", ".pt", ".pth", ".npz")
 """Endings of files of weights that belong to a network of this library."""
 
@@ -106,7 +109,11 @@ def opened(path: Path, options: argparse.Namespace) -> Any:
     from .. import nn
 
     known = format_of(path)
-    return nn.load_model(path) if known is None else known.open(path, options)
+    if known is not None:
+        return known.open(path, options)
+    if options.sizes:
+        raise ValueError("--size is for ONNX models. Leave it out.")
+    return nn.load_model(path)
 
 
 def _show(read: Callable[[Path, argparse.Namespace], Contents], path: Path, options: argparse.Namespace) -> int:

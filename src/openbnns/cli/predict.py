@@ -35,7 +35,6 @@ def add(commands: Commands) -> None:
     predict.add_argument(
         "-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file; arrays as .npz"
     )
-    model_formats.add_sizes(predict)
     predict.add_argument(
         "--keep",
         type=data_options.listed,

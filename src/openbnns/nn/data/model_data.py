@@ -70,7 +70,9 @@ def read(
     """
     prepare, path = card.preparation, Path(source)
     if prepare is None:
-        raise DataError("the model does not say what was done to samples before training. Use nn.load_model in Python.")
+        raise DataError(
+            "the model does not say how data are prepared for it. Use openbnns predict with arrays, or Python."
+        )
     if source != "digits" and not path.exists():
         raise DataError(f"{path}: there is no such file or folder.")
     if isinstance(prepare, TablePreparation):

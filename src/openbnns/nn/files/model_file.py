@@ -343,7 +343,9 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Array], CheckedTable]:
     try:
         arrays, metadata = weights.read(path)
     except DamagedFile as error:
-        raise ModelError(f"{error} A model file is what net.save_model or openbnns train writes.") from None
+        inside = Path(path) / "model.safetensors"  # in a folder of openbnns train
+        cure = "A model file is what net.save_model or openbnns train writes."
+        raise ModelError(f"{error} {f'Did you mean {inside}?' if inside.is_file() else cure}") from None
     text = metadata.get(KEY)
     if text is None:
         if str(metadata.get("format", "")).startswith("openbnns-checkpoint"):
