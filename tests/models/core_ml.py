@@ -57,7 +57,7 @@ def compared(path: Path, x: list[Any], expected: list[Any]) -> tuple[Any, float]
 def sensitivity(net: Any, x: list[Any], precision: str, draws: int = 5) -> float:
     """The largest change of a network's results if every weight and input moves by up to half a unit in its last place.
 
-    That is what storing them in this precision does to them, in directions that nobody chose. A model that is badly conditioned
+    That is what storing them in this precision does to them, in random directions. A model that is badly conditioned
     magnifies it, and one that quantizes its values turns it into whole steps: one entry that is rounded the other way.
     """
     import numpy as np
