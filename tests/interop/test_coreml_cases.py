@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ def test_cases_are_many_and_of_nearly_all_operations() -> None:
         case.test for case in cases() for _, outputs in case.calls if not any(array.any() for array in outputs.values())
     ]
     assert len(empty) < len(cases()) // 20
+    page = (Path(__file__).parents[2] / "docs" / "core_ml.md").read_text(encoding="utf-8")
+    assert f"runs {len(cases()):,} programs of {len(counts)} operations" in page
 
 
 # Compressed weights, which cases use with these operations only.

@@ -268,3 +268,18 @@ def test_the_page_of_models_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(iter(kept["models"].values()))
     assert check.lost({"passed": ["opens"]}, one) == [stage for stage in one["passed"] if stage != "opens"]
     assert check.lost(one, {}) == check.lost(one, one) == []
+    assert f"[{len(zoo.ZOO)} models of others](docs/models.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_pages_name_the_opsets_that_are_read() -> None:
+    from openbnns.interop.onnx import _file
+
+    for page, text in (("README.md", "opsets {} to {}"), ("docs/onnx.md", "models of opset {} to {} and")):
+        assert text.format(_file.OLDEST, _file.NEWEST) in (ROOT / page).read_text(encoding="utf-8")
+
+
+def test_the_page_counts_layers_of_older_networks() -> None:
+    from openbnns.interop.coreml.mlmodel.program import LAYERS
+
+    page = (ROOT / "docs" / "core_ml.md").read_text(encoding="utf-8")
+    assert f"more than {len(LAYERS) // 10 * 10} kinds of layers" in page
