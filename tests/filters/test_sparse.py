@@ -203,7 +203,9 @@ def test_bad_coordinates(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("starts", "columns", "message"),
     [
-        ([0, 1], [0, 1], "2 rows need 3"),
+        ([0], [0, 1], "2 rows need 3"),
+        ([0, 1, 2, 2], [0, 1], "2 rows need 3"),
+        ([0, 3], [0, 1], "must rise from 0"),
         ([1, 1, 2], [0, 1], "must rise from 0"),
         ([0, 2, 1], [0, 1], "must rise from 0"),
         ([0, 1, 2], [0, 3], "column 3 is outside"),
@@ -218,3 +220,21 @@ def test_bad_rows(starts: list[int], columns: list[int], message: str) -> None:
         1, None, 0,
     )  # fmt: skip
     assert status == -1 and message in str(openbnns.last_error()) and out.data is None
+
+
+def test_rows_may_end_where_the_values_do() -> None:
+    """Apple's example on the page of the function: 16 starts for 16 rows, without the end of the last."""
+    values, places = np.arange(1, 17, dtype=np.float32), np.arange(16, dtype=np.int32)
+    dense = capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutRowMajorMatrix, size=(16, 16), data_type=FLOAT32)
+    packed = []
+    for starts in (places, np.append(places, np.int32(16))):
+        out = capi.BNNSNDArrayDescriptor()
+        status = capi.BNNSNDArrayFullyConnectedSparsifySparseCSR(
+            dense, vector(places), vector(starts), vector(values), out, capi.BNNSSparsityParameters(), 1, None, 0
+        )
+        assert status == 0, openbnns.last_error()
+        layer = openbnns.FullyConnectedLayer(
+            input=openbnns.Shape.vector(16), output=openbnns.Shape.vector(16), weights=out
+        )
+        packed.append(layer.apply(np.ones(16, np.float32)))
+    np.testing.assert_array_equal(packed, [values, values])

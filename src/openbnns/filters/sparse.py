@@ -77,6 +77,8 @@ def sparsify_rows(
             f"{caller('in_column_indices')} has {plural(columns.size, 'entry')}, but "
             f"{caller.name('in_values')} {values.size}. Pass one per value."
         )
+    if starts.size == height and height:  # Apple's example leaves out where the last row ends
+        starts = np.append(starts, values.size)
     if starts.size != height + 1:
         raise Problem(
             f"{caller('in_row_starts')} has {plural(starts.size, 'entry')}, but {plural(height, 'row')} need {height + 1}: where "
