@@ -8,12 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ...graph import functions
-from ...graph.program import Program
 from ...graph.tensor import Array, Tensor
 from ..module import Module
 from ._base import BoundLoss, Loss, LossAndGradient, Reduction, as_weights, require_finite
 from .elementwise import broadcast, number, require_signs
-from .function import program_on
+from .loss_program import LossProgram
 
 _KEPT = 4  # shapes of outputs and targets that a loss stays recorded for
 
@@ -93,34 +92,22 @@ class BoundExpression(BoundLoss):
         super().__init__(loss, gradients[0], loss.shape_of_losses(outputs[0].shape))
         self.outputs, self.gradients = list(outputs), list(gradients)
         self._expression = _Expression(loss)
-        self._program: Program | None = None
-        self._copied: list[int] = []
+        self._program: LossProgram | None = None
 
     def take(self, targets: Array | None) -> None:
         labels = [] if targets is None else [targets]
         if self._program is None:
-            self._program, self._copied = program_on(self._expression, self.outputs, self.gradients, labels)
-        for i, array in enumerate(labels, len(self.outputs)):
-            self._program.fill(i, array)
+            self._program = LossProgram(self._expression, self.outputs, self.gradients, labels)
+        for i, array in enumerate(labels):
+            self._program.take(i, array)
 
     def _compute(self, losses: Array) -> None:
-        program = self._recorded()
-        for i in self._copied:
-            program.fill(i, self.outputs[i])
-        losses[...] = program.forward()
+        losses[...] = self._recorded().forward()
 
     def _scale_gradient(self, factor: Any) -> None:
-        program = self._recorded()
-        assert program.output_gradient is not None
-        program.output_gradient[...] = factor
-        program.backward()
-        for i in self._copied:
-            gradient = self.gradients[i]
-            if gradient is not None:
-                given = program.input_gradients[i] if program.input_gradients else None
-                np.copyto(gradient, 0 if given is None else given)
+        self._recorded().backward(factor)
 
-    def _recorded(self) -> Program:
+    def _recorded(self) -> LossProgram:
         assert self._program is not None, "take comes first"
         return self._program
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from ..._spelling import spelled
 from ...graph import functions
-from ...graph.program import Program
 from ...graph.sizes import Size, product
 from ...graph.structure import Structure, flatten
-from ...graph.tensor import FLOAT32, Array, Tensor
+from ...graph.tensor import Array, Tensor
 from ..module import Module
 from ..nested_arrays import Key, called, joined, keys_of, parts_of
-from ..recording import recording_of
 from ._base import BoundLoss, Loss, LossAndGradient
+from .loss_program import LossProgram
 
 _KEPT = 4  # forms of outputs and targets that a function stays recorded for
 
@@ -167,8 +166,7 @@ class BoundFunction(BoundLoss):
         super().__init__(loss, gradients[0], (samples,))
         self._function, self._structure, self._samples = loss, structure, samples
         self.outputs, self.gradients = list(outputs), list(gradients)
-        self._program: Program | None = None
-        self._copied: list[int] = []  # outputs that the function takes for whole numbers, in memory of their own
+        self._program: LossProgram | None = None
 
     def take(self, targets: Array) -> None:
         self.take_all([targets], [None])
@@ -176,21 +174,16 @@ class BoundFunction(BoundLoss):
     def take_all(self, targets: Sequence[Array], keys: Sequence[Key]) -> None:
         """Read the targets of a batch, which belong to these keys."""
         if self._program is None:
-            self._program = self._recorded(targets, keys)
-        count = len(self.outputs)
-        for i, (array, key) in enumerate(zip(targets, keys, strict=True), count):
-            wanted = self._program.inputs[i].shape
+            network = _Network(self._function, self._structure, len(self.outputs), keys)
+            self._program = LossProgram(network, self.outputs, self.gradients, targets)
+        for i, (array, key) in enumerate(zip(targets, keys, strict=True)):
+            wanted = self._program.shape_of_target(i)
             if array.shape != wanted:  # which NumPy might broadcast
                 raise ValueError(
                     f"{self._function!r}: {called('targets', key)} has shape {array.shape}, but had {wanted} before. All "
                     "batches need targets of one shape."
                 )
-            self._program.fill(i, array)
-
-    def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
-        network = _Network(self._function, self._structure, len(self.outputs), keys)
-        program, self._copied = program_on(network, self.outputs, self.gradients, targets)
-        return program
+            self._program.take(i, array)
 
     def _total(self, samples: Array | None) -> float:
         return float(self._samples)
@@ -200,38 +193,8 @@ class BoundFunction(BoundLoss):
             raise ValueError("FunctionLoss: sample weights cannot be put into a function. Use them inside it.")
         own = self._total(None)
         share = 1.0 if total is None else own / total
-        program = self._program
-        assert program is not None, "take comes first"
-        for i in self._copied:
-            program.fill(i, self.outputs[i])
-        value = float(program.forward()) * share
+        assert self._program is not None, "take comes first"
+        value = float(self._program.forward()) * share
         self.total_weight = own if total is None else total
-        if program.output_gradient is not None:
-            program.output_gradient[...] = share
-            program.backward()
-        for i in self._copied:
-            gradient = self.gradients[i]
-            if gradient is not None:
-                given_gradient = program.input_gradients[i] if program.input_gradients else None
-                np.copyto(gradient, 0 if given_gradient is None else given_gradient)
+        self._program.backward(share)
         return value
-
-
-def program_on(
-    network: Module, outputs: Sequence[Array], gradients: Sequence[Array | None], targets: Sequence[Array]
-) -> tuple[Program, list[int]]:
-    """A loss as a program that reads outputs and writes their gradients in place, and the outputs for which it cannot."""
-    shapes = tuple(array.shape for array in (*outputs, *targets))
-    recording = recording_of(network, True, shapes)
-    graph, sizes = recording.graph, recording.sizes_of(shapes)
-    assert sizes is not None
-    outside: list[tuple[Array, Array | None] | None] = []
-    copied = []
-    for i, (value, output) in enumerate(zip(graph.inputs, outputs, strict=False)):
-        lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
-        outside.append((output, gradients[i]) if lies else None)
-        if not lies:
-            copied.append(i)
-    # Targets have no gradients.
-    wanted = [i for i, gradient in enumerate(gradients) if gradient is not None]
-    return Program(graph, sizes, training=bool(wanted), input_gradients=wanted, outside=outside), copied
