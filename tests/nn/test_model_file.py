@@ -400,3 +400,15 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
         ValueError, match=r"header should have 100 bytes, but the file ends before\. The file is truncated"
     ):
         nn.load_model(short)
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"), [("m.onnx", "nn.from_onnx"), ("m.mlmodel", "nn.from_mlmodel"), ("w.pt", "net.load")]
+)
+def test_files_of_other_programs_have_other_readers(name: str, reader: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"something else")
+    with pytest.raises(ModelError, match=rf"{name}: .*\. Use {reader}\(path\)\.$"):
+        nn.load_model(tmp_path / name)
+    (tmp_path / "m.mlpackage").mkdir()
+    with pytest.raises(ModelError, match=r"m\.mlpackage: is a folder.*\. Use nn\.from_coreml\(path\)\.$"):
+        nn.load_model(tmp_path / "m.mlpackage")

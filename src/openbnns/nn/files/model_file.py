@@ -338,14 +338,28 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
     return network.eval()
 
 
+_READERS = {
+    ".onnx": "nn.from_onnx(path)", ".mlpackage": "nn.from_coreml(path)", ".mlmodelc": "nn.from_coreml(path)",
+    ".mlmodel": "nn.from_mlmodel(path)", ".pt": "net.load(path)", ".pth": "net.load(path)", ".npz": "net.load(path)",
+    ".h5": "net.load(path)", ".keras": "net.load(path)",
+}  # fmt: skip
+
+
+def _cure(path: Path) -> str:
+    """What to do with a path that is not a model file."""
+    inside = path / "model.safetensors"  # in a folder of openbnns train
+    if inside.is_file():
+        return f"Did you mean {inside}?"
+    reader = _READERS.get(path.suffix.lower())
+    return f"Use {reader}." if reader else "A model file is what net.save_model or openbnns train writes."
+
+
 def read(path: str | PathLike[str]) -> tuple[dict[str, Array], CheckedTable]:
     """The weights of a model file and its description of the model; raises if it is not a model file."""
     try:
         arrays, metadata = weights.read(path)
     except DamagedFile as error:
-        inside = Path(path) / "model.safetensors"  # in a folder of openbnns train
-        cure = "A model file is what net.save_model or openbnns train writes."
-        raise ModelError(f"{error} {f'Did you mean {inside}?' if inside.is_file() else cure}") from None
+        raise ModelError(f"{error} {_cure(Path(path))}") from None
     text = metadata.get(KEY)
     if text is None:
         if str(metadata.get("format", "")).startswith("openbnns-checkpoint"):
