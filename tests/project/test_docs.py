@@ -268,7 +268,7 @@ def test_the_page_of_models_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(iter(kept["models"].values()))
     assert check.lost({"passed": ["opens"]}, one) == [stage for stage in one["passed"] if stage != "opens"]
     assert check.lost(one, {}) == check.lost(one, one) == []
-    assert f"[{len(zoo.ZOO)} models of others](docs/models.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[{len(zoo.ZOO)} third-party models](docs/models.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_pages_name_the_opsets_that_are_read() -> None:
