@@ -589,6 +589,20 @@ def network_of_program(function: coreml.Function, folder: Path, **options: Any) 
     return nn.from_coreml(coreml.write_package(program, folder / "program.mlpackage"), **options)
 
 
+def test_parts_of_all_samples_are_replaced_though_the_program_has_their_number(tmp_path: Path) -> None:
+    function = program(
+        """tensor<fp32, [3, 2]> u = sin(x = v); tensor<fp32, [3, 5]> y = slice_update(x = x, update = u,
+        begin = tensor<int32, [2]>([0, 1]), end = tensor<int32, [2]>([3, 3]));""",
+        "tensor<fp32, [3, 5]> x, tensor<fp32, [3, 2]> v", "y",
+    )  # fmt: skip
+    network, random = network_of_program(function, tmp_path), np.random.default_rng(7)
+    for n in (3, 4):
+        x, v = random.normal(size=(n, 5)).astype(np.float32), random.normal(size=(n, 2)).astype(np.float32)
+        expected = np.concatenate([x[:, :1], np.sin(v), x[:, 3:]], axis=1)
+        np.testing.assert_allclose(network(x, v), expected, atol=1e-6)
+    assert openbnns.gradcheck(network.train(), x, v).ok
+
+
 def test_parts_of_samples_are_replaced_in_a_network(tmp_path: Path) -> None:
     function = program(
         """tensor<fp32, [?, 2, 2]> y = slice_update(x = x, update = u, begin = tensor<int32, [3]>([0, 4, 0]),

@@ -311,6 +311,10 @@ def slice_update(
     squeezed = [axis for axis, flag in enumerate(squeeze_mask or []) if flag]
     if squeezed and update.rank + len(squeezed) == x.rank:
         update = call.onnx("Unsqueeze", update, whole(squeezed))
+    for axis, last in enumerate(ends):
+        freed = call.freed.get(last) if isinstance(last, int) else None
+        if freed is not None and is_same(x.shape[axis], freed) and is_same(starts[axis], 0) and steps[axis] == 1:
+            ends[axis] = _FAR  # the number of samples that the program was made for
 
     def replaced(old: Any, axes: list[int]) -> Any:
         """Replace a part of a tensor along these axes: joined with what is new, entries are taken from where they stand."""
