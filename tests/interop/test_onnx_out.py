@@ -313,7 +313,7 @@ def test_predicted_numbers_have_their_units(tmp_path: Path) -> None:
     raw = np.random.RandomState(1).standard_normal((5, 3)).astype(np.float32)
     expected = loaded.predict(raw).values
     loaded.to_onnx(tmp_path / "model.onnx")
-    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected, 1e-5)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [raw])[0], expected, 1e-5, 1e-6)
     again = nn.from_onnx(tmp_path / "model.onnx")
     np.testing.assert_array_equal(again.predict(raw).values, expected)
     np.testing.assert_array_equal(again(raw), loaded(raw))  # what training starts from
@@ -496,3 +496,23 @@ def test_places_of_maxima_are_written(image: tuple[int, ...], order: int, tmp_pa
     x = np.random.RandomState(0).standard_normal((3, 2, *image)).astype(np.float32)
     for actual, expected in zip(by_reference(tmp_path / "written.onnx", [x]), by_reference(path, [x]), strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(("kernel", "stride"), [(2, 2), (3, 2), (3, 3)])
+def test_windows_that_hang_over_keep_sizes_free(op: str, kernel: int, stride: int, tmp_path: Path) -> None:
+    """How far they do depends on the size of the image, which is free wherever no padding has to say so."""
+    first = tmp_path / "first.onnx"
+    options = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "ceil_mode": 1}
+    write(first, [node(op, "x", "y", **options)], {"x": ["N", 2, "H", "W"]}, ["y"])
+    net = nn.from_onnx(first)
+    for size in (8, 9, 10):
+        x = np.random.RandomState(size).standard_normal((2, 2, size, size + 1)).astype(np.float32)
+        expected = net(x)
+        net.to_onnx(tmp_path / "again.onnx")
+        again = nn.from_onnx(tmp_path / "again.onnx")
+        np.testing.assert_allclose(again(x), expected, 1e-6)
+        np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [x])[0], expected, 1e-5, 1e-6)
+        if stride == 2:
+            other = np.random.RandomState(0).standard_normal((1, 2, 13, 7)).astype(np.float32)
+            np.testing.assert_allclose(again(other), net(other), 1e-6)

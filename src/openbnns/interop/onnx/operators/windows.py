@@ -79,8 +79,8 @@ def _sizes(image: Sequence[AnySize], windows: Windows, ceil: bool = False) -> li
     for n, extent, s, (front, behind) in zip(image, windows.extents, windows.stride, windows.edges, strict=True):
         room = n + front + behind - extent
         count = (room + (s - 1 if ceil else 0)) // s + 1
-        if ceil and (count - 1) * s >= n + front:
-            count -= 1  # a window that starts in the padding behind the image
+        if ceil and behind + s > extent and (count - 1) * s >= n + front:
+            count -= 1  # a window that starts in the padding behind the image, which larger windows never do
         sizes.append(count if ceil or are_at_least(0, [room]) else 0)
     if not are_at_least(1, sizes):
         raise Misfit(f"{tuple(image)} is smaller than the windows {windows.kernel}")
@@ -249,6 +249,9 @@ def _by_planes(pool: Pool, value: Tensor, windows: Windows, shape: Shape) -> Ten
 
 def _fitting(value: Tensor, windows: Windows, shape: Shape, filling: float) -> tuple[Tensor, Windows]:
     """Windows as BNNS has them: padding of less than a window, and none that reaches over the end of what is padded."""
+    axes = zip(windows.edges, windows.stride, windows.extents, strict=True)
+    if all(2 * max(front, behind + s - 1) <= extent for (front, behind), s, extent in axes):
+        return value, windows  # whatever the size of the image is
     needed = _needed(value, windows, shape)
     if all(2 * max(pair) <= extent for pair, extent in zip(needed, windows.extents, strict=True)):
         return value, windows

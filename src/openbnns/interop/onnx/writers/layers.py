@@ -10,7 +10,7 @@ import numpy as np
 from .... import ConvolutionType
 from ....graph import operations
 from ....graph.parameter import Parameter
-from ....graph.sizes import is_plain, is_same, product
+from ....graph.sizes import is_plain, is_same, number_of, product
 from ....graph.tensor import Tensor
 from .._graph_file import GraphFile
 from ..operators.windows import plane_places, whole_places
@@ -61,33 +61,42 @@ def convolution(file: GraphFile, operation: Any) -> str:
 # Poolings.
 
 
-def _pooled(operation: Any) -> dict[str, Any]:
-    """Windows whose number is that of the output, without ONNX's rule for windows that hang over."""
+def _pooled(file: GraphFile, operation: Any, *, hanging_counts: bool = False) -> dict[str, Any]:
+    """Windows whose number is that of the output. ONNX's own rule for windows that hang over is used only where sizes are free;
+    ``hanging_counts`` if it would not give the same results."""
     x, y, window = operation.inputs[0], operation.output, operation.window
-    edges = []
+    edges, hang = [], False
     for n, m, k, s, d, (front, behind) in zip(
         x.shape[2:], y.shape[2:], window.kernel, window.stride, window.dilation, window.edges, strict=True
     ):
+        if isinstance(file.size(n), int):
+            n, m = number_of(n), number_of(m)
         extent = d * (k - 1) + 1
-        if not is_same((n + front + behind - extent) // s + 1, m):
-            behind = (m - 1) * s + extent - n - front
-            if not isinstance(behind, int):
+        room = n + front + behind - extent
+        if not is_same(room // s + 1, m):
+            needed = (m - 1) * s + extent - n - front
+            if isinstance(needed, int):
+                behind = needed
+            elif is_same((room + s - 1) // s + 1, m) and not hanging_counts:
+                hang = True
+            else:
                 raise NoForm("how far windows hang over depends on the size of its input. Use ceil_mode=False")
         edges.append((front, max(0, behind)))
-    return _window(operations.Window(window.kernel, window.stride, window.dilation, tuple(edges)))
+    options = _window(operations.Window(window.kernel, window.stride, window.dilation, tuple(edges)))
+    return {**options, "ceil_mode": 1} if hang else options
 
 
 @writes(operations.Pooling)
 def pooling(file: GraphFile, operation: operations.Pooling) -> str:
     x, case = file.use(operation.inputs[0]), operation.type.case
     if case == "max":
-        y = file.node("MaxPool", x, **_pooled(operation))
+        y = file.node("MaxPool", x, **_pooled(file, operation))
     elif case == "average":
-        options = _pooled(operation)
+        options = _pooled(file, operation, hanging_counts=operation.type.count_includes_padding)
         options.pop("dilations")
         y = file.node("AveragePool", x, count_include_pad=int(operation.type.count_includes_padding), **options)
     elif case == "l2_norm":
-        options = _pooled(operation)
+        options = _pooled(file, operation, hanging_counts=True)
         options.pop("dilations")
         y = file.node("LpPool", x, p=2, **options)
     else:
@@ -100,7 +109,7 @@ def pooling(file: GraphFile, operation: operations.Pooling) -> str:
 @writes(operations.MaxPoolingWithIndices)
 def max_pooling_with_indices(file: GraphFile, operation: operations.MaxPoolingWithIndices) -> list[str]:
     plane = file.sizes([product(operation.inputs[0].shape[2:])])
-    y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(operation))
+    y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(file, operation))
     return [y, file.node("Mod", places, plane)]
 
 
