@@ -570,9 +570,9 @@ def test_the_type_of_quantized_numbers_without_a_zero_point(kind: str, tmp_path:
 
 
 def test_a_type_of_quantized_numbers_that_there_is_not(tmp_path: Path) -> None:
-    nodes = [_quantized(onnx.TensorProto.FLOAT8E4M3FN), node("DequantizeLinear", "q s", "y")]
+    nodes = [_quantized(onnx.TensorProto.FLOAT8E8M0), node("DequantizeLinear", "q s", "y")]
     path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 4]}, ["y"], {"s": np.float32(0.5)})
-    with pytest.raises(nn.onnx.Unsupported, match="output_dtype=17 is a type that networks do not compute with"):
+    with pytest.raises(nn.onnx.Unsupported, match="output_dtype=24 is a type that networks do not compute with"):
         nn.from_onnx(path)
 
 
@@ -743,3 +743,82 @@ def test_the_first_resize_rounds_up_where_fewer_entries_are_left(tmp_path: Path)
         onnx.save(model, tmp_path / "m.onnx")
         x = np.random.RandomState(length).standard_normal((3, 2, 1, length)).astype(np.float32)
         np.testing.assert_array_equal(nn.from_onnx(tmp_path / "m.onnx")(x), x[..., expected])
+
+
+def test_quantized_weights_of_recurrent_cells(tmp_path: Path) -> None:
+    """They become parameters with the numbers that they stand for."""
+    random = np.random.RandomState(0)
+    stored = {"W_q": random.randint(-9, 9, (1, 12, 5)), "R_q": random.randint(-9, 9, (1, 12, 3))}
+    weights = {name: array.astype(np.int8) for name, array in stored.items()} | {"scale": np.float32(0.05)}
+    nodes = [node("DequantizeLinear", f"{name}_q scale", name) for name in "WR"]
+    path = write(
+        tmp_path / "m.onnx", [*nodes, node("LSTM", "x W R", "y h c", hidden_size=3)], {"x": [7, "N", 5]}, ["y"], weights
+    )
+    net, x = nn.from_onnx(path, batch_axis=1), floats(7, 2, 5)
+    np.testing.assert_allclose(net(x), by_reference(path, [x])[0], 1e-5, 1e-6)
+    assert {name.partition(".")[2] for name, _ in net.named_parameters()} == {"weight_ih_l0", "weight_hh_l0"}
+
+
+SMALL_FLOATS = ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT4E2M1")
+
+
+@pytest.mark.parametrize("kind", SMALL_FLOATS)
+def test_numbers_of_few_bits(kind: str, tmp_path: Path) -> None:
+    """Weights of them, quantized numbers, and casts, which round as the package of these types does."""
+    import ml_dtypes
+
+    number = getattr(onnx.TensorProto, kind)
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    wide = (np.arange(17) - 8).astype(dtype)
+    nodes = [
+        node("DequantizeLinear", "w s", "d"),
+        node("Mul", "x d", "a"),
+        node("Cast", "a", "q", to=number),
+        node("Cast", "q", "y", to=1),
+    ]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 17]}, ["y"], {"s": np.float32(0.5)})
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(wide, "w"))
+    onnx.save(model, path)
+    net, x = nn.from_onnx(path), 3 * floats(40, 17)
+    product = x * wide.astype(np.float32) * np.float32(0.5)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    expected = product.clip(-largest, largest).astype(dtype).astype(np.float32)
+    np.testing.assert_array_equal(net(x), expected)
+    if kind != "FLOAT4E2M1":  # whose casts ONNX's checker does not know yet
+        net.to_onnx(tmp_path / "again.onnx")
+        np.testing.assert_array_equal(nn.from_onnx(tmp_path / "again.onnx")(x), expected)
+
+
+@pytest.mark.parametrize("kind", SMALL_FLOATS[:4])
+def test_numbers_that_are_quantized_to_few_bits(kind: str, tmp_path: Path) -> None:
+    """A zero point says the type; what is too large becomes the largest number."""
+    import ml_dtypes
+
+    dtype = helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, kind))
+    nodes = [node("QuantizeLinear", "x s zero", "q"), node("DequantizeLinear", "q s zero", "y")]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 9]}, ["y"], {"s": np.float32(0.25)})
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros((), dtype), "zero"))
+    onnx.save(model, path)
+    net, x = nn.from_onnx(path), np.float32(10) ** floats(30, 9)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    expected = (4 * x).clip(-largest, largest).astype(dtype).astype(np.float32) / 4
+    np.testing.assert_array_equal(net(x), expected)
+    np.testing.assert_array_equal(net(x * 1e9), np.full_like(x, largest / 4))
+
+
+def test_weights_of_2_bits(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "m.onnx",
+        [node("DequantizeLinear", "w s", "d"), node("Mul", "x d", "y")],
+        {"x": ["N", 7]},
+        ["y"],
+        {"s": np.float32(0.5)},
+    )
+    model, values = onnx.load(path), np.array([-2, -1, 0, 1, 1, -2, 0])
+    packed = [sum((int(n) & 3) << 2 * i for i, n in enumerate(values[k : k + 4])) for k in (0, 4)]
+    model.graph.initializer.append(onnx.TensorProto(name="w", data_type=26, dims=[7], raw_data=bytes(packed)))
+    onnx.save(model, path)
+    x = floats(3, 7)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), x * values.astype(np.float32) / 2)

@@ -16,6 +16,7 @@ from ...graph.tensor import Array
 from ...nn.files.untrusted import open_regular
 from ._classical import in_own_operators
 from ._metadata import bounds_of
+from ._small_types import SMALL_INTEGERS, SMALL_TYPES, bits_of, limits_of, unpacked
 from .errors import OnnxError, require_onnx
 
 OLDEST, NEWEST = 6, 28
@@ -41,12 +42,10 @@ _TYPES: dict[int, tuple[str, str]] = {
 }  # fmt: skip
 
 
-_OF_4_BITS = {21: "uint8", 22: "int8"}
-"""Types with two numbers in a byte, and the NumPy type that holds each of them."""
-
-
 def kind_of_type(number: int) -> str | None:
     """ "f" numbers, "i" whole numbers, "b" booleans; None for types that networks do not compute with."""
+    if number in SMALL_TYPES:
+        return "i" if number in SMALL_INTEGERS else "f"
     name = _TYPES.get(number, ("",))[0]
     if name == "bool":
         return "b"
@@ -54,7 +53,9 @@ def kind_of_type(number: int) -> str | None:
 
 
 def numpy_type(number: int) -> np.dtype[Any] | None:
-    """The type of NumPy for one of ONNX; bfloat16 is held in float32."""
+    """The type of NumPy for one of ONNX; bfloat16 and smaller types are held in larger ones."""
+    if number in SMALL_TYPES:
+        return np.dtype("float32" if number not in SMALL_INTEGERS else "int8" if limits_of(number)[0] else "uint8")
     if number not in _TYPES:
         return None
     name = _TYPES[number][0]
@@ -268,7 +269,8 @@ def _port(value: Any, place: Path, what: str, anything: bool = False) -> Port:
     kind = kind_of_type(value.type.tensor_type.elem_type)
     if kind is None and anything:
         return Port(value.name, "f", None)
-    if kind is None:
+    small = what == "input" and not anything and value.type.tensor_type.elem_type in SMALL_TYPES
+    if kind is None or small:
         raise OnnxError(
             f"{where} has elements of type {value.type.tensor_type.elem_type}, which networks do not compute with."
         )
@@ -298,7 +300,7 @@ class _Reader:
         """``others`` are names of the graph around all others that are not those of weights."""
         self.place, self.others, self.count = place, others, 0
         self.initializers: dict[str, Array] = {}
-        self.of_4_bits: dict[str, int] = {}  # weights by name, and their types, which the arrays do not show
+        self.small: dict[str, int] = {}  # weights by name, and their types, which the arrays do not show
 
     def take_weights(self, graph: Any, *, inner: bool = False) -> dict[str, str]:
         """The weights of a graph; gives the names that they have here, where inner graphs may use one several times."""
@@ -314,8 +316,8 @@ class _Reader:
             while inner and (name in self.initializers or name in self.others):
                 name += "_"
             renamed[tensor.name] = name
-            if tensor.data_type in _OF_4_BITS:
-                self.of_4_bits[name] = tensor.data_type
+            if tensor.data_type in SMALL_TYPES:
+                self.small[name] = tensor.data_type
             self.initializers[name] = array_of(tensor, f"{self.place}: weight {tensor.name!r}", self.place.parent)
         return renamed
 
@@ -335,9 +337,11 @@ class _Reader:
                 attributes[entry.name] = self.graph(entry.g, renamed or {})
             else:
                 attributes[entry.name] = _attribute(entry, where, self.place.parent)
-        kinds = [self.of_4_bits.get(name, 0) for name in made.inputs]
+        kinds = [self.small.get(name, 0) for name in made.inputs]
         if made.op in ("QuantizeLinear", "com.microsoft.QuantizeLinear") and kinds[2:3] > [0]:
             attributes["output_dtype"] = kinds[2]
+        if made.op == "CastLike" and kinds[1:2] > [0]:
+            made, attributes["to"] = replace(made, op="Cast", inputs=made.inputs[:1]), kinds[1]
         return replace(made, attributes=attributes)
 
     def graph(self, graph: Any, renamed: Mapping[str, str]) -> Graph:
@@ -367,8 +371,11 @@ def _attribute(entry: Any, where: str, folder: Path) -> Any:
     if entry.type == 3:
         return _text(entry.s, where)
     if entry.type == 4:
-        if entry.t.data_type in _OF_4_BITS:
-            raise OnnxError(f"{where} has elements of 4 bits. Make it an initializer, of which such elements are read.")
+        if entry.t.data_type in SMALL_TYPES:
+            bits = bits_of(entry.t.data_type)
+            raise OnnxError(
+                f"{where} has elements of {bits} bits. Make it an initializer, of which such elements are read."
+            )
         return array_of(entry.t, where, folder)
     if entry.type == 6:
         return tuple(float(x) for x in entry.floats)
@@ -392,9 +399,9 @@ def _text(raw: bytes, where: str) -> str:
 
 
 def array_of(tensor: Any, where: str, folder: Path) -> Array:
-    """The numbers of a tensor, which may lie in another file of the same folder; those of 4 bits in whole bytes."""
-    if tensor.data_type in _OF_4_BITS:
-        return _pairs(tensor, where, folder)
+    """The numbers of a tensor, which may lie in another file of the same folder; those of few bits in larger types."""
+    if tensor.data_type in SMALL_TYPES:
+        return _of_few_bits(tensor, where, folder)
     if tensor.data_type not in _TYPES:
         raise OnnxError(f"{where} has elements of type {tensor.data_type}, which networks do not compute with.")
     name, stored = _TYPES[tensor.data_type]
@@ -417,18 +424,18 @@ def array_of(tensor: Any, where: str, folder: Path) -> Array:
     return _plain(array.astype(wide), name)
 
 
-def _pairs(tensor: Any, where: str, folder: Path) -> Array:
-    """Numbers of 4 bits: the first of each two is the lower half of a byte."""
+def _of_few_bits(tensor: Any, where: str, folder: Path) -> Array:
+    """Numbers of 8 bits or fewer, several of which may share a byte."""
     whole = type(tensor)()
     whole.CopyFrom(tensor)
     shape = tuple(int(n) for n in tensor.dims)
-    count = math.prod(max(0, n) for n in shape)
+    count, bits = math.prod(max(0, n) for n in shape), bits_of(tensor.data_type)
     whole.data_type = 2
     whole.ClearField("dims")
-    whole.dims.append(-(-count // 2) if min(shape, default=0) >= 0 else -1)
-    raw = array_of(whole, f"{where}, two numbers to a byte,", folder)
-    halves = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[:count].reshape(shape)
-    return np.asarray((halves ^ 8).astype(np.int8) - np.int8(8)) if tensor.data_type == 22 else halves
+    whole.dims.append(-(-count * bits // 8) if min(shape, default=0) >= 0 else -1)
+    shared = {8: "", 4: ", two numbers to a byte,", 2: ", four numbers to a byte,"}[bits]
+    raw = array_of(whole, f"{where}{shared}", folder)
+    return unpacked(raw, tensor.data_type, count).reshape(shape)
 
 
 def _listed(values: Any, wide: np.dtype[Any], name: str, shape: tuple[int, ...], where: str) -> Array:

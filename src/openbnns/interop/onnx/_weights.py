@@ -17,6 +17,7 @@ from ._file import Model, Node, nested
 from ._operator import OPERATORS
 from .apply import result_of
 from .operators.cells import CELLS, Cells, directions
+from .operators.quantized import dequantized
 
 
 @dataclass
@@ -159,7 +160,9 @@ class _Tracing:
 
     def _moved(self, node: Node, name: str) -> Array | None:
         if node.op == "Constant":
-            return self._from_constant(node, name)
+            return self._from_constant(node.attributes.get("value"))
+        if node.op == "DequantizeLinear":
+            return self._from_quantized(node)
         if not OPERATORS[node.op].moves:
             return None
         data = node.inputs if node.op == "Concat" else node.inputs[:1]
@@ -176,8 +179,14 @@ class _Tracing:
         except NODE_ERRORS:
             return None
 
-    def _from_constant(self, node: Node, name: str) -> Array | None:
-        value = node.attributes.get("value")
+    def _from_quantized(self, node: Node) -> Array | None:
+        """The numbers that weights of whole numbers stand for."""
+        if not all(name in self.model.initializers for name in node.inputs if name):
+            return None
+        given: list[Any] = [self.model.initializers[name] if name else None for name in node.inputs]
+        return self._from_constant(dequantized(Call(node, self.model.opset), *given))
+
+    def _from_constant(self, value: Any) -> Array | None:
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
             return None
         start = self.numbers.size

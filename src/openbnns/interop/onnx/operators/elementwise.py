@@ -20,6 +20,7 @@ from .._call import Call
 from .._file import kind_of_type, numpy_type
 from .._numpy import limited
 from .._operator import add, operator
+from .._small_types import POWERS_OF_TWO, SMALL_FLOATS, SMALL_INTEGERS, limits_of
 from ..tensor import broadcast_shape, by_numpy, constant_of
 
 ARITHMETIC = "arithmetic"
@@ -425,7 +426,17 @@ def where(call: Call, condition: ForeignTensor, a: ForeignTensor, b: ForeignTens
     return ForeignTensor(F.where(chosen, a.numbers, b.numbers))
 
 
+def in_small_float(call: Call, x: Array) -> Any:
+    """Numbers as a type of few bits has them."""
+    kind = call.integer("to", 0) or call.integer("output_dtype", 0)
+    return SMALL_FLOATS[kind].rounded(x, bool(call.integer("saturate", 1)))
+
+
 def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
+    if like is None and call.integer("to") in SMALL_FLOATS:
+        return in_small_float(call, x)
+    if like is None and call.integer("to") in SMALL_INTEGERS and x.dtype.kind == "f":
+        x = np.trunc(x).clip(*limits_of(call.integer("to")))
     wanted = numpy_type(call.integer("to")) if like is None else like.dtype
     if wanted is None:
         raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
@@ -440,6 +451,10 @@ def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> An
     kind = kind_of_type(call.integer("to")) if other is None else other.kind
     if kind is None:
         raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
+    if other is None and call.integer("to") in SMALL_FLOATS:
+        return by_numpy(call, [ForeignTensor(x.numbers)], in_small_float)
+    if other is None and call.integer("to") == POWERS_OF_TWO:
+        raise Misfit("networks do not round to FLOAT8E8M0. Store such scales as initializers, which are read")
     if kind == "f":
         return x if x.kind == "f" else ForeignTensor(x.numbers)
     return x if kind == x.kind else by_numpy(call, [x] if other is None else [x, other])

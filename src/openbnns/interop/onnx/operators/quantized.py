@@ -11,21 +11,25 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
-from ....graph.tensor import Tensor
+from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._operator import operator
-from ..tensor import constant_of
+from .._small_types import SMALL_FLOATS, SMALL_INTEGERS, limits_of
+from ..tensor import by_numpy, constant_of
 from .cells import CELLS, IGNORED, Cells, lstm
+from .elementwise import in_small_float
 from .fused import self_attention
 from .windows import average_pool, convolution
 
 QUANTIZED = "quantized numbers"
 _SCALES_OF_TWO = (1, 2, 4, 5, 6, 7)
-_LIMITS_BY_TYPE = {2: (0, 255), 3: (-128, 127), 4: (0, 65535), 5: (-32768, 32767), 21: (0, 15), 22: (-8, 7)}
-"""By ONNX's numbers of types; the last two have 4 bits."""
+_LIMITS_BY_TYPE = {
+    2: (0, 255), 3: (-128, 127), 4: (0, 65535), 5: (-32768, 32767), **{kind: limits_of(kind) for kind in SMALL_INTEGERS},
+}  # fmt: skip
+"""By ONNX's numbers of types."""
 _LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767)}
 
 
@@ -56,13 +60,33 @@ def dequantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: Foreign
 @operator(QUANTIZED, "QuantizeLinear", "com.microsoft.QuantizeLinear", ignores=("saturate", "precision"))
 def quantize(call: Call, x: ForeignTensor, scale: ForeignTensor, zero: ForeignTensor | None = None) -> ForeignTensor:
     wanted = call.integer("output_dtype", 0)
+    if wanted in SMALL_FLOATS:
+        return by_numpy(call, [_over_scale(call, x, scale)], in_small_float)[0]
     if wanted and wanted not in _LIMITS_BY_TYPE:
         raise Misfit(f"output_dtype={wanted} is a type that networks do not compute with")
     low, high = _LIMITS_BY_TYPE[wanted] if wanted else _limits(zero)
-    factor = _per_axis(call, x, scale)
-    steps = F.round(F.div(x.numbers, scale.numbers.reshape(()) if isinstance(factor, float) else factor))
+    steps = F.round(_over_scale(call, x, scale).numbers)
     point = 0.0 if zero is None else _per_axis(call, x, zero)
     return ForeignTensor(F.clamp(steps if _is_zero(point) else F.add(steps, point), low, high))
+
+
+def _over_scale(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
+    factor = _per_axis(call, x, scale)
+    return ForeignTensor(F.div(x.numbers, scale.numbers.reshape(()) if isinstance(factor, float) else factor))
+
+
+def dequantized(call: Call, x: Array, scale: Array, zero: Array | None = None) -> Array:
+    """The numbers that constants stand for."""
+
+    def wide(given: Array) -> Array:
+        if given.size == 1:
+            return given.reshape(()).astype(np.float32)
+        axis, size = call.integer("axis", 1) % x.ndim, call.integer("block_size", 0)
+        if size:
+            return np.repeat(given, size, axis).take(range(x.shape[axis]), axis).astype(np.float32)
+        return given.reshape([-1 if i == axis else 1 for i in range(x.ndim)]).astype(np.float32)
+
+    return np.asarray((x.astype(np.float32) - (0 if zero is None else wide(zero))) * wide(scale), np.float32)
 
 
 @operator(QUANTIZED, "DynamicQuantizeLinear")
