@@ -12,7 +12,19 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_networks import BEYOND_REFERENCE, NETWORKS, as_list, by_reference, make, node, write
+from onnx_networks import (
+    BEYOND_REFERENCE,
+    BOOL,
+    INT64,
+    NETWORKS,
+    as_list,
+    by_reference,
+    graph,
+    info,
+    make,
+    node,
+    write,
+)
 from openbnns import cli, nn
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
@@ -516,3 +528,63 @@ def test_windows_that_hang_over_keep_sizes_free(op: str, kernel: int, stride: in
         if stride == 2:
             other = np.random.RandomState(0).standard_normal((1, 2, 13, 7)).astype(np.float32)
             np.testing.assert_allclose(again(other), net(other), 1e-6)
+
+
+def found(op: str) -> tuple[list[Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Nodes whose results have sizes that depend on numbers, with inputs, their types, and weights."""
+    taken = [node("Transpose", "p", "q", perm=[1, 0]), node("GatherND", "x q", "v"), node("Mul", "v w", "y")]
+    image = {"x": ["N", "T"]}
+    if op == "NonZero":
+        return [node("Greater", "x zero", "m"), node("NonZero", "m", "p"), *taken], image, {}, {"zero": np.float32(0)}
+    if op == "Compress":
+        return [node("Compress", "x c", "y", axis=0)], {"x": ["N", "T"], "c": ["N"]}, {"c": BOOL}, {}
+    if op == "Unique":
+        flat = [node("Floor", "x", "f"), node("Reshape", "f all", "g"), node("Unique", "g", "y i v c", sorted=0)]
+        return flat, image, {}, {"all": np.int64([-1])}
+    if op == "Range":
+        counted = [node("ReduceMax", "x", "m", keepdims=0), node("Range", "zero m w", "y")]
+        return counted, image, {}, {"zero": np.float32(0)}
+    boxes = {"most": np.int64([4]), "overlap": np.float32([0.5]), "least": np.float32([-0.5])}
+    kept = [
+        node("Unsqueeze", "x first", "b"), node("Slice", "x first last last", "s"), node("Transpose", "s", "t", perm=[1, 0]),
+        node("Unsqueeze", "t first", "u"), node("NonMaxSuppression", "b u most overlap least", "y"),
+    ]  # fmt: skip
+    return kept, {"x": ["N", 4]}, {"y": INT64}, boxes | {"first": np.int64([0]), "last": np.int64([1])}
+
+
+@pytest.mark.parametrize("op", ["NonZero", "Compress", "Unique", "Range", "NonMaxSuppression"])
+def test_sizes_that_depend_on_numbers_are_written(op: str, tmp_path: Path) -> None:
+    """The file finds them for numbers of its own, even if there is nothing to find."""
+    nodes, inputs, kinds, weights = found(op)
+    write(tmp_path / "first.onnx", nodes, inputs, ["y"], {"w": np.float32(2), **weights}, kinds=kinds)
+    net = nn.from_onnx(tmp_path / "first.onnx")
+    random = np.random.RandomState(0)
+
+    def samples(count: int, scale: float = 3) -> list[Any]:
+        x = (scale * random.standard_normal((count, 4))).astype(np.float32)
+        return [x, np.arange(count) % 3 == 0] if op == "Compress" else [x]
+
+    net(*samples(5))
+    net.to_onnx(tmp_path / "again.onnx")
+    again = nn.from_onnx(tmp_path / "again.onnx")
+    for given in (samples(7), samples(3), samples(6, 0.0)):
+        expected = by_reference(tmp_path / "first.onnx", given)[0]
+        stored = [x.astype(np.int64) if x.dtype == bool else x for x in given]
+        for actual in (net(*given), again(*given), by_reference(tmp_path / "again.onnx", stored)[0]):
+            np.testing.assert_allclose(actual, expected, 1e-6)
+
+
+def test_what_depends_on_a_condition_is_not_written_as_one_case(tmp_path: Path) -> None:
+    """The branches have different shapes, so that a run follows one; a file would follow it whatever the condition is."""
+    one, two = ([node("Concat", " ".join(["x"] * n), "y", axis=1)] for n in (1, 2))
+    branches = {name: graph(nodes, [info("y")]) for name, nodes in (("then_branch", one), ("else_branch", two))}
+    write(
+        tmp_path / "first.onnx", [node("If", "c", "y", **branches)], {"x": ["N", 3], "c": []}, ["y"], kinds={"c": BOOL}
+    )
+    net = nn.from_onnx(tmp_path / "first.onnx")
+    x = np.ones((2, 3), np.float32)
+    assert [net(x, np.array(c)).shape for c in (True, False)] == [(2, 3), (2, 6)]
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"depends on numbers that only a run knows: in the latest run, U0 is"
+    ):
+        net.to_onnx(tmp_path / "again.onnx")

@@ -96,7 +96,8 @@ class FreeSizes:
         if number < 1:
             self.guards.append(Guard(size, "==", Polynomial.of(number), True, place))
             return number
-        self.guards.append(Guard(size, "<", Polynomial.of(1), False, place))
+        # A file need not hold this one: the nodes for some entries compute what there is to compute of none as well.
+        self.guards.append(Guard(size, "<", Polynomial.of(1), False, place, required=True))
         return self.size(name)
 
     def is_less(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
@@ -128,6 +129,11 @@ class FreeSizes:
             self._known[difference, relation] = known
             self.guards.append(known)
         return known.holds
+
+    def deciding(self) -> Guard | None:
+        """The first guard on numbers that only a run knows which a file would have to hold; None if there is none."""
+        fixed = {name for name, known in self.without_guards().items() if isinstance(known, int)} & {*self.computed}
+        return next((guard for guard in self.guards if guard.names() & fixed and not guard.required), None)
 
     def failing(self, sizes: Mapping[str, int]) -> Guard | None:
         """The first guard that other sizes do not meet; None if the recording serves them.

@@ -32,7 +32,7 @@ _MOST_READ = 64  # numbers at a time: shapes, conditions, bounds
 _EXAMPLE = 7  # of a size, to record with while the number is not known: one that other sizes rarely have
 
 
-class _Numbers(Function):
+class Numbers(Function):
     """Whole numbers as they are."""
 
     @staticmethod
@@ -61,7 +61,7 @@ def read_numbers(x: ForeignTensor, what: str, example: int = _EXAMPLE) -> list[A
     names = graph.sizes.computed[first:]
     output = Tensor(graph, (count,), INT64)
     places = {name: (0, None, i) for i, name in enumerate(names)}
-    graph.append(operations.SizedByData(_Numbers, [value], [value], [output], places))
+    graph.append(operations.SizedByData(Numbers, [value], [value], [output], places))
     return sizes
 
 
@@ -102,19 +102,26 @@ def branch(
     """
     if condition.constant:
         return list(ways[0 if _single(condition) else 1](captured))
+    sizes = _graph().sizes
+    place = sizes.place
     made = _both(condition, captured, ways)
+    sizes.place = place  # which operations of the ways have changed
     if made is not None:
         return made
-    (number,) = read_numbers(_one(condition), "the condition", 1)
-    return list(ways[0 if number != 0 else 1](captured))
+    return list(ways[0 if _decided(condition) else 1](captured))
 
 
 def holds(condition: ForeignTensor) -> bool:
     """True if a condition holds, which a recording relies on if a run computes it."""
     if condition.constant:
         return _single(condition)
+    return _decided(condition)
+
+
+def _decided(condition: ForeignTensor) -> bool:
+    """True if a condition that a run computes holds in this recording, which is one for its number alone."""
     (number,) = read_numbers(_one(condition), "the condition", 1)
-    return bool(number != 0)
+    return int(number) != 0
 
 
 def _single(condition: ForeignTensor) -> bool:

@@ -213,6 +213,14 @@ class GraphFile:
                 self._counted[factor] = self.node("Div", dividend, divisor)
         return self._counted[factor]
 
+    def find(self, name: str, value: str, axis: int | None, element: int) -> None:
+        """Let a computed size be that of an axis of a value in the file, or an element of it."""
+        if axis is not None:
+            self._axes[name] = value, axis
+        else:
+            ends = self.integers([element]), self.integers([element + 1])
+            self._counted[name] = self.node("Slice", value, *ends, self.integers([0]))
+
     # Inputs.
 
     def input(self, value: Tensor, name: str) -> Any:

@@ -117,6 +117,9 @@ def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping
     return None
 
 
+_BLOCKED = "com.microsoft.nchwc"
+
+
 def _check_operators(model: Model) -> None:
     unknown = [
         f"{node}: there is no operator {node.op}"
@@ -126,9 +129,14 @@ def _check_operators(model: Model) -> None:
     if unknown:
         cure = "nn.onnx.supported() lists the operators that there are."
         domains = {str(node.op).rpartition(".")[0] for node in nested(model.nodes) if node.op not in OPERATORS}
-        if "com.microsoft" in domains:
+        if _BLOCKED in domains:
+            cure += (
+                f" Operators of {_BLOCKED} hold their weights in blocks for the processor on which onnxruntime wrote the file: "
+                "write it with graph_optimization_level = ORT_ENABLE_EXTENDED, or take the model as it was before."
+            )
+        elif "com.microsoft" in domains:
             cure += " Operators of com.microsoft are onnxruntime's: take the model as it was before onnxruntime optimized it."
-        if others := sorted(domains - {"", "com.microsoft", DOMAIN}):
+        if others := sorted(domains - {"", "com.microsoft", _BLOCKED, DOMAIN}):
             cure += f" Those of {', '.join(others)} are custom ones: define them as functions of the model, or replace them."
         raise all_refused("from_onnx", model.path, unknown, cure)
 

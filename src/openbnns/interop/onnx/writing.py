@@ -44,6 +44,13 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     graph, outputs, _ = trace(network, latest_input_shapes(network), training=False)
     graph.outputs = list(outputs)
     graph.operations = drop_unused(graph.operations, graph.outputs)
+    deciding = graph.sizes.deciding()
+    if deciding is not None:
+        raise Unsupported(
+            f"{who}: which operations run depends on numbers that only a run knows: in the latest run, {deciding}. A file would "
+            "compute what that run did whatever the numbers are. Read the model with these inputs as constants, or keep the "
+            "network with save_model."
+        )
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
     card = network._card
     if preprocessing and card is not None and can_prepare(card, graph):

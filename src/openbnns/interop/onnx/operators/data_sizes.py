@@ -30,7 +30,7 @@ def non_zero(call: Call, x: ForeignTensor) -> Any:
     return by_data(call, [x], [(x.rank, "found")])
 
 
-def _holding(call: Call, condition: Array) -> Any:
+def holding(call: Call, condition: Array) -> Any:
     """The positions where a condition holds."""
     return np.nonzero(condition.reshape(-1))[0]
 
@@ -43,7 +43,7 @@ def compress(call: Call, x: ForeignTensor, condition: ForeignTensor) -> ForeignT
     axis = 0 if axis is None else x.axis(axis)
     if condition.constant:
         return _taken(whole, axis, ForeignTensor(np.flatnonzero(condition.held).astype(np.int64)))
-    (places,) = by_data(call, [condition], [("found",)], body=_holding)
+    (places,) = by_data(call, [condition], [("found",)], body=holding)
     return _taken(whole, axis, places)
 
 
@@ -54,7 +54,7 @@ def _taken(x: ForeignTensor, axis: int, places: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(chosen, x.kind)
 
 
-def _entries(call: Call, x: Array) -> Any:
+def entries(call: Call, x: Array) -> Any:
     """The first place of every entry, the number of the entry at every place, and how often each is there."""
     axis = call.integer("axis", 0) if call.has("axis") else None
     _, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
@@ -73,7 +73,7 @@ def unique(call: Call, x: ForeignTensor) -> Any:
     axis = call.integer("axis", 0) if call.has("axis") else None
     whole = in_shape(x, [product(x.shape)]) if axis is None else x
     axis = 0 if axis is None else x.axis(axis)
-    first, inverse, counts = by_data(call, [x], [("found",), (whole.shape[axis],), ("found",)], body=_entries)
+    first, inverse, counts = by_data(call, [x], [("found",), (whole.shape[axis],), ("found",)], body=entries)
     return (_taken(whole, axis, first), first, inverse, counts)[: max(1, call.outputs)]
 
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from ....graph import operations
+from ....graph.operation import Operation
 from ....graph.operations import MASKS, Elementwise
 from ....graph.tensor import FLOAT32, Tensor
 from ...converted.functions import Compare, Determinant, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
 from .._operator import OPERATORS
+from ..operators.elementwise import in_small_float
 from ..tensor import ByNumpy, Recipe
 from ._registry import WRITERS, NoForm, writes
 
@@ -266,7 +268,7 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     if operation.function is ByNumpy:
         recipe = operation.arguments[-1]
         writer = WRITERS.get(recipe.body)
-        return _node_again(file, operation, recipe) if writer is None else writer(file, operation)
+        return node_again(file, operation, recipe) if writer is None else writer(file, operation)
     kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
     if operation.function is Not:
@@ -285,7 +287,7 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     raise NoForm("a function that is written in NumPy has no form in ONNX")
 
 
-def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: Recipe) -> list[str]:
+def node_again(file: GraphFile, operation: Operation, recipe: Recipe) -> list[str]:
     """A node of the ONNX model that the network was read from."""
     kinds, names, given = file.onnx.TensorProto, map(file.use, operation.inputs), []
     for x in recipe.tensors:
@@ -305,6 +307,14 @@ def _node_again(file: GraphFile, operation: operations.CustomFunction, recipe: R
         file.node("Cast", name, to=kinds.FLOAT if value.dtype == np.float32 else kinds.INT64)
         for name, value in zip(made, operation.outputs, strict=True)
     ]
+
+
+@writes(in_small_float)
+def small_float(file: GraphFile, operation: operations.CustomFunction) -> str:
+    call = operation.arguments[-1].call
+    kind = call.integer("to", 0) or call.integer("output_dtype", 0)
+    rounded = file.node("Cast", file.use(operation.inputs[0]), to=kind, saturate=call.integer("saturate", 1))
+    return file.node("Cast", rounded, to=file.onnx.TensorProto.FLOAT)
 
 
 def _in_newer_form(
