@@ -68,6 +68,21 @@ class Scaled(torch.autograd.Function):
         return dy * scale * (1 - x.tanh() ** 2), (dy * x.tanh()).sum((0, 1))
 
 
+class Rounded(torch.autograd.Function):
+    """A function whose backward pass is not its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.round()
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy
+
+
+cubed, rounded = Cubed.apply, Rounded.apply  # as many programs name them, long before a conversion
+
+
 def in_place_through_views(x: Any) -> Any:
     z = torch.zeros(len(x), 6, 5)
     z.transpose(1, 2)[:, 1:].copy_(x[:, :4])
@@ -194,6 +209,14 @@ def test_a_function_whose_backward_is_not_its_gradient() -> None:
         nn.pytorch.Unsupported, match=r"Straight, a torch\.autograd\.Function, has a backward pass of its"
     ):
         nn.from_torch(Model(lambda s, x: Straight.apply(x)), floats(2, 5, 6))
+
+
+def test_functions_that_were_named_before_the_conversion() -> None:
+    check(Model(lambda s, x: cubed(x * s.rates, 0.5) + Scaled.apply(x, s.rates)), floats(3, 5, 6))
+    with pytest.raises(
+        nn.pytorch.Unsupported, match=r"Rounded, a torch\.autograd\.Function, has a backward pass of its"
+    ):
+        nn.from_torch(Model(lambda s, x: rounded(x)), floats(2, 5, 6))
 
 
 def test_tables_that_the_first_run_makes() -> None:

@@ -197,8 +197,9 @@ class Recorder:
     def _patched(self) -> Any:
         """Redirect calls of modules to the recorder, as torch.fx does; code that avoids reading numbers in an export avoids
         it here."""
-        base, compiler, functions = self.torch.nn.Module, self.torch.compiler, self.torch.autograd.Function
-        original, apply = base.__call__, vars(functions)["apply"]
+        base, compiler = self.torch.nn.Module, self.torch.compiler
+        functions = self.torch.autograd.Function.__mro__[1]  # whose apply that of Function ends in, even one bound long ago
+        original = base.__call__
         exporting, compiling = compiler.is_exporting, compiler.is_compiling
         recorder = self
 
@@ -206,14 +207,15 @@ class Recorder:
             return recorder._module(module, original, args, kwargs)
 
         def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
-            return recorder._custom(function, apply.__get__(None, function), args, kwargs)
+            return recorder._custom(function, super(functions, function).apply, args, kwargs)
 
         base.__call__, functions.apply = call, classmethod(custom)
         compiler.is_exporting = compiler.is_compiling = lambda: True  # an export is a compilation to those who ask
         try:
             yield
         finally:
-            base.__call__, functions.apply = original, apply
+            base.__call__ = original
+            del functions.apply
             compiler.is_exporting, compiler.is_compiling = exporting, compiling
 
     # Modules.
