@@ -45,6 +45,31 @@ class Expression(T.Module):  # type: ignore[misc, name-defined]
         return self.function(self, *inputs) if wants_self else self.function(*inputs)
 
 
+def places_of_two_axes(x: Any) -> Any:
+    y = x * 1
+    y[:, torch.tensor([0, 2, 4]), torch.tensor([1, 3, 5])] = x[:, 1, :3] * 2
+    y[..., [1, 3], [0]] = 7.0
+    return y
+
+
+def spectrum(z: Any) -> Any:
+    """The low frequencies, written into zeros."""
+    y = torch.zeros(len(z), 5, 6, dtype=z.dtype)
+    y[:, :2] = z[:, :2] * 2
+    y[:, -1, :3] = 1 + 2j
+    return y
+
+
+COMPLEX: list[Callable[..., Any]] = [
+    spectrum,
+    lambda z: z.transpose(1, 2).flatten(1),
+    lambda z: torch.cat([z, z.sum(1, keepdim=True), -z.mean(1, keepdim=True)], 1)[:, 1:, ::2],
+    lambda z: torch.stack(z.chunk(3, 2), 1).roll(1, 2),
+    lambda z: torch.where(z.real > 0, z, 2j),
+    lambda z: z.unsqueeze(1).expand(-1, 2, -1, -1).movedim(1, -1),
+    lambda z: F.pad(z, (1, 2)),
+]
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
 
@@ -563,7 +588,29 @@ CASES |= {
         ).resolve_conj().imag,
         (floats(3, 5, 6),),
     ),
-    "parts of complex numbers": (lambda x: torch.complex(x, x.exp()).angle() + torch.complex(x, x).real, (floats(3, 5, 6),)),
+    "shapes of complex numbers": (
+        lambda x: [torch.view_as_real(f(torch.fft.rfft(x, dim=1))).sin() for f in COMPLEX], (floats(3, 5, 6),),
+    ),
+    "products of complex numbers": (
+        lambda x: [
+            torch.view_as_real(y) * 2
+            for z in [torch.fft.fft(x)]
+            for y in (z @ z.mT, torch.einsum("nij,njk->nik", z.transpose(1, 2), x.to(z.dtype)), z / (z + 30), 1 / (z + 30),
+                      x / (z + 30), z / x.exp(), (z / 9).exp(), torch.complex(x, x[0, 0]), (z + 30).reciprocal())
+        ], (floats(3, 5, 6) + 2,),
+    ),
+    "parts of complex numbers": (
+        lambda x: torch.complex(x, x.exp()).angle() + torch.complex(x, x).real + x.angle(), (floats(3, 5, 6),),
+    ),
+    "cfloat": (lambda x: torch.view_as_real(x.float().cfloat() * 2j), (floats(3, 5, 6),)),
+    "antialias": (
+        lambda x: [F.interpolate(x, size, mode=mode, antialias=True, align_corners=False)
+                   for size in ((4, 3), (9, 8), (3, 9)) for mode in ("bilinear", "bicubic")]
+        + [F.interpolate(x, scale_factor=0.6, mode="bicubic", antialias=True), F.interpolate(x, (4, 3), mode="area"),
+           F.interpolate(x, (4, 9), mode="bilinear", antialias=True, align_corners=True)], (floats(3, 2, 7, 6),),
+    ),
+    "byte": (lambda x: (x * 100).byte() * x + torch.as_tensor(x) + torch.asarray(x > 0).byte(), (abs(X),)),
+    "places of two axes": (lambda x: places_of_two_axes(x), (floats(3, 5, 6),)),
     "constants that grow": (
         lambda x: torch.eye(len(x), dtype=x.dtype) @ x.flatten(1) * torch.arange(1, len(x) + 1)[:, None], (floats(3, 5, 6),),
     ),
@@ -604,6 +651,25 @@ CASES |= {
         lambda x, places: F.cross_entropy(x, (places - 3).clamp(-1, 4), ignore_index=-1, reduction="sum")
         + F.cross_entropy(x, torch.where(places > 4, -100, places), reduction="sum"),
         (floats(6, 5), tokens(8, 6)),
+    ),
+    "bits": (
+        lambda s, i, j: [i[:, :1] * s.p, i & j, i | 5, 3 ^ j, ~i, i << 2, 64 >> j,
+                         torch.bitwise_left_shift(i, j), torch.bitwise_right_shift(j, 1),
+                      torch.bitwise_and(i, 6), torch.bitwise_or(i, j), torch.bitwise_xor(i, j), torch.bitwise_not(j),
+                      torch.gcd(i, j), torch.lcm(i, j), (i.short() > 2) & (j > 1)], (tokens(9, 3, 4), tokens(5, 3, 4)),
+    ),
+    "decimals": (lambda x: torch.round(x, decimals=1) * x + (1e3 * x).round(decimals=-2) * x, (X,)),
+    "memory format": (lambda x: x.float(memory_format=torch.preserve_format) + x.double().sin().float(), (X,)),
+    "without samples": (
+        lambda s, x: F.conv1d(x.flatten(0, 1)[:2], s.kernel1[:, :, :2]).sum() * F.avg_pool1d(x[0], (2,))[0, 0]
+        + F.conv2d(x[:2], s.kernel[:, :, :2]).sum() + F.max_pool1d(x.flatten(1), 3)
+        + F.adaptive_avg_pool2d(x[:2], 1).sum(), (X,),
+    ),
+    "tables that are computed": (
+        lambda s, i: F.embedding(i, s.w * 2) + F.embedding(i, s.w.sin(), padding_idx=1), (tokens(6, 3, 4),),
+    ),
+    "nothing": (
+        lambda x: torch.cat([*torch.split(x, [0, 2, 3], 2), x.narrow(2, 1, 0)], 2).sin(), (X,),
     ),
     "packed sequences": (lambda s, x, lengths: packed(s, x, lengths), (X, tokens(4, 3, low=1))),
     "copy_": (lambda x: torch.zeros(len(x), 5, 6, dtype=x.dtype).copy_(x.sin()), (floats(3, 5, 6),)),
@@ -658,6 +724,8 @@ def test_every_function_is_tried() -> None:
         "bernoulli",
         "bernoulli_",
         "randperm",
+        "randint",
+        "randint_like",
         "uniform_",
         "normal_",
         "exponential_",

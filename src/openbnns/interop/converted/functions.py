@@ -18,7 +18,8 @@ COMPARISONS: dict[str, Any] = {
 
 WHOLE: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "floor_divide": np.floor_divide, "remainder": np.remainder,
-    "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum,
+    "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor, "left_shift": np.left_shift, "right_shift": np.right_shift, "gcd": np.gcd, "lcm": np.lcm,
 }  # fmt: skip
 
 

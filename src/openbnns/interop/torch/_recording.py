@@ -41,10 +41,9 @@ BY_SIZE = {
 # Functions that go by another name inside PyTorch than in people's code.
 WRITTEN = {
     "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
-    **{f"linalg_{kind}": f"linalg.{kind}" for kind in ("norm", "vector_norm", "matrix_norm", "vecdot", "det", "slogdet", "inv")},
     "special_logit": "logit", "special_xlogy": "xlogy",
-    **{f"fft_{kind}{axes}": f"fft.{kind}{axes}" for kind in ("fft", "ifft", "rfft", "irfft") for axes in ("", "2", "n")},
 }  # fmt: skip
+FAMILIES = ("linalg_", "special_", "fft_")  # modules of torch, whose functions have these names inside it
 NUMPY = {"axis": "dim", "keepdims": "keepdim"}  # arguments by NumPy's name, which PyTorch takes as well
 PACKING = ("_pack_padded_sequence", "_pad_packed_sequence")
 # Functions that tell whether there are infinities, or NaN, and the answer that is recorded.
@@ -57,7 +56,7 @@ FILLING = {"bernoulli_", "uniform_", "normal_", "exponential_"}  # a tensor, wha
 OVERWRITING = {"copy_", "zero_", "fill_"}
 EMPTY = {"empty", "empty_like", "new_empty"}  # which hold any numbers, and zeros here
 TURNING = {"t", "swapaxes", "swapdims"}  # which change the shape of a tensor, as t_
-RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm", *FILLING}
+RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randint_like", "randperm", *FILLING}
 
 
 @dataclass(frozen=True)
@@ -745,7 +744,8 @@ class Recorder:
             getattr(functional, name, None) is function or getattr(function, "__module__", "") == functional.__name__
         )
         name = f"F.{name}" if known else name
-        return WRITTEN.get(name, name)
+        family = next((family for family in FAMILIES if name.startswith(family)), "")
+        return WRITTEN.get(name, f"{family[:-1]}.{name.removeprefix(family)}" if family else name)
 
     def place(self) -> Place:
         frame: Any = sys._getframe(1)

@@ -4,7 +4,7 @@ Each takes PyTorch and then the arguments of its namesake. ``hstack`` stands for
 for torch.nn.functional.rrelu. Arguments that are missing here are not supported.
 """
 
-from . import elementwise, layers, order, parts, products
+from . import elementwise, layers, order, parts, products, signals
 from ._table import COMPOSED, COMPOSITIONS
 
-__all__ = ["COMPOSED", "COMPOSITIONS", "elementwise", "layers", "order", "parts", "products"]
+__all__ = ["COMPOSED", "COMPOSITIONS", "elementwise", "layers", "order", "parts", "products", "signals"]

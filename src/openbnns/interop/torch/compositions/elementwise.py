@@ -31,7 +31,29 @@ compose(
         torch.where(torch.isnan(input), 0.0, input), dim, keepdim
     ),
     sgn=lambda torch, input: torch.sign(input),
+    resolve_neg=lambda torch, input: input,
 )
+compose(
+    ARITHMETIC,
+    **{
+        "special.xlog1py": lambda torch, input, other: torch.xlogy(input, 1 + other),
+        "special.entr": lambda torch, input: torch.where(input < 0, -math.inf, -torch.xlogy(input, input)),
+        "special.ndtr": lambda torch, input: 0.5 * torch.erfc(-input * math.sqrt(0.5)),
+    },
+)
+
+
+@composition(ARITHMETIC, "signbit")
+def signbit(torch: Any, input: Any) -> Any:
+    """True for numbers with a minus, of which a zero may be one."""
+    return (input < 0) | (1 / input < 0) if input.is_floating_point() else input < 0
+
+
+@composition(ARITHMETIC, "copysign")
+def copysign(torch: Any, input: Any, other: Any) -> Any:
+    negative = signbit(torch, other) if isinstance(other, torch.Tensor) else math.copysign(1, other) < 0
+    size = torch.abs(input)
+    return torch.where(negative, -size, size) if isinstance(negative, torch.Tensor) else -size if negative else size
 
 
 @composition(ARITHMETIC, "fmax", "fmin")
@@ -67,10 +89,13 @@ compose(
     less=lambda torch, input, other: input < other,
     less_equal=lambda torch, input, other: input <= other,
     not_equal=lambda torch, input, other: input != other,
+    isneginf=lambda torch, input: input == -math.inf,
+    isposinf=lambda torch, input: input == math.inf,
     isin=lambda torch, elements, test_elements: (elements.unsqueeze(-1) == test_elements.flatten()).any(-1),
 )
 
 
 @composition(COMPARISONS, "isclose")
-def isclose(torch: Any, input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8) -> Any:
-    return (input - other).abs() <= atol + rtol * other.abs()
+def isclose(torch: Any, input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    near = ((input - other).abs() <= atol + rtol * other.abs()) & torch.isfinite(other) | (input == other)
+    return near | torch.isnan(input) & torch.isnan(other) if equal_nan else near

@@ -50,6 +50,31 @@ def affine_grid(torch: Any, theta: Any, size: Sequence[int], align_corners: Any 
     return moved.reshape(theta.shape[0], *size[2:], len(sides))
 
 
+@composition(LAYERS, "F.embedding_bag")
+def embedding_bag(
+    torch: Any, input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: Any = None,
+) -> Any:  # fmt: skip
+    if input.dim() != 2 or offsets is not None:
+        raise Misfit("bags must be rows (N, length) of one input, without offsets")
+    if max_norm is not None or scale_grad_by_freq or padding_idx is not None:
+        raise Misfit("max_norm, scale_grad_by_freq and padding_idx have no counterpart here")
+    rows = torch.nn.functional.embedding(input, weight)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    return rows.sum(1) if mode == "sum" else rows.mean(1) if mode == "mean" else rows.amax(1)
+
+
+@composition(LAYERS, "normal")
+def normal(torch: Any, mean: Any, std: Any = 1.0, *, generator: Any = None) -> Any:
+    """Random numbers with means and spreads that tensors hold."""
+    if generator is not None:
+        raise Misfit("a generator of PyTorch has no counterpart here")
+    noise = torch.randn_like(mean + std if isinstance(mean, torch.Tensor) else std)
+    return (mean + std * noise).detach()
+
+
 # Losses.
 
 LOSSES = "losses"

@@ -140,3 +140,27 @@ def scatter_reduce(
     start = input if include_self else torch.where(counts > 0, 0.0, input)
     total = start.scatter_add(dim, index, src)
     return total if reduce == "sum" else total / (counts + include_self).clamp(min=1)
+
+
+compose(POSITIONS, msort=lambda torch, input: torch.sort(input, 0)[0])
+
+
+def _areas(torch: Any, y: Any, x: Any, dx: Any, dim: int) -> Any:
+    """The areas between neighbours along an axis."""
+    n = y.shape[dim]
+    heights = (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) / 2
+    if x is None:
+        return heights * dx
+    if x.dim() == 1:
+        x = x.reshape([-1 if axis == dim % y.dim() else 1 for axis in range(y.dim())])
+    return heights * (x.narrow(dim, 1, n - 1) - x.narrow(dim, 0, n - 1))
+
+
+@composition(POSITIONS, "trapezoid", "trapz")
+def trapezoid(torch: Any, y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Any:
+    return _areas(torch, y, x, dx, dim).sum(dim)
+
+
+@composition(POSITIONS, "cumulative_trapezoid")
+def cumulative_trapezoid(torch: Any, y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Any:
+    return _areas(torch, y, x, dx, dim).cumsum(dim)

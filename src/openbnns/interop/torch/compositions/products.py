@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...converted.tensors import Misfit
-from ._table import composition
+from ._table import COMPOSITIONS, composition
 
 PRODUCTS = "products"
 
@@ -60,3 +60,60 @@ def matrix_norm(torch: Any, A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepd
     if ord != "fro":
         raise Misfit(f"ord={ord!r} has no counterpart here, only that of Frobenius")
     return torch.linalg.vector_norm(A, 2, dim, keepdim)
+
+
+@composition(PRODUCTS, "linalg.solve", "linalg.solve_ex")
+def solve(torch: Any, A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    inverse = torch.linalg.inv(A)
+    vectors = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
+    if vectors:
+        return (inverse @ B.unsqueeze(-1)).squeeze(-1)
+    return inverse @ B if left else B @ inverse
+
+
+def _checked(torch: Any, kind: str, result: Any, A: Any) -> Any:
+    """A result with zeros that say of every matrix that nothing failed."""
+    return getattr(torch.return_types, kind)((result, torch.zeros(A.shape[:-2], dtype=torch.int32)))
+
+
+COMPOSITIONS["linalg.solve_ex"] = lambda torch, A, B, **options: _checked(
+    torch, "linalg_solve_ex", solve(torch, A, B, **options), A
+)
+
+
+@composition(PRODUCTS, "linalg.inv_ex")
+def inverse_with_errors(torch: Any, A: Any, *, check_errors: bool = False) -> Any:
+    return _checked(torch, "linalg_inv_ex", torch.linalg.inv(A), A)
+
+
+@composition(PRODUCTS, "linalg.vander")
+def vander(torch: Any, x: Any, *, N: Any = None) -> Any:
+    return x.unsqueeze(-1) ** torch.arange(x.shape[-1] if N is None else N)
+
+
+@composition(PRODUCTS, "block_diag")
+def block_diag(torch: Any, *tensors: Any) -> Any:
+    blocks = [torch.atleast_2d(x) for x in tensors]
+    width, before, rows = sum(x.shape[1] for x in blocks), 0, []
+    for x in blocks:
+        rows.append(torch.nn.functional.pad(x, (before, width - before - x.shape[1])))
+        before += x.shape[1]
+    return torch.cat(rows)
+
+
+@composition(PRODUCTS, "cov")
+def cov(torch: Any, input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    if fweights is not None or aweights is not None:
+        raise Misfit("fweights and aweights have no counterpart here")
+    x = torch.atleast_2d(input)
+    x = x - x.mean(1, keepdim=True)
+    return (x @ x.mT / (x.shape[1] - correction)).reshape([x.shape[0]] * input.dim())
+
+
+@composition(PRODUCTS, "corrcoef")
+def corrcoef(torch: Any, input: Any) -> Any:
+    if input.dim() < 2:
+        raise Misfit("the correlation of a single variable is 1. Pass at least two, in rows")
+    covariances = cov(torch, input)
+    spread = covariances.diagonal().sqrt()
+    return (covariances / spread[:, None] / spread[None, :]).clamp(-1, 1)

@@ -28,7 +28,7 @@ def operand(given: Any) -> Any:
 
 _UNARY = [
     "neg", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
-    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "round", "sign",
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "sign",
     "log1p", "log10", "expm1", "sinc", "trunc", "frac",
 ]  # fmt: skip
 _ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "fix": "trunc"}
@@ -49,6 +49,16 @@ for _name, _other in _ALIASES.items():
     add(ARITHMETIC, _name, _unary(getattr(F, _other)))
 add(ARITHMETIC, "__neg__", _unary(F.neg))
 add(ARITHMETIC, "__abs__", _unary(F.abs))
+
+
+@operation(ARITHMETIC, "round", "round_")
+def round(call: Call, input: ForeignTensor, *, decimals: Any = 0) -> Any:
+    places = plain(decimals, "decimals")
+    if not places:
+        return F.round(input.broadcast)
+    unit = 10.0 ** abs(places)
+    up, down = (F.mul, F.div) if places > 0 else (F.div, F.mul)
+    return down(F.round(up(input.broadcast, unit)), unit)
 
 
 for _name in ("nan_to_num", "nan_to_num_"):
@@ -245,19 +255,35 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     add(MASKS, f"__{_name}__", _comparison(_name))
 for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "logical_xor")):
 
-    def _logical(call: Call, input: Any, other: Any, name: str = _other) -> Any:
-        if any(isinstance(x, ForeignTensor) and x.kind != "b" for x in (input, other)):
-            raise Misfit("bits of whole numbers have no counterpart here, only masks")
+    def _logical(call: Call, input: Any, other: Any, bits: str = f"bitwise_{_name}", name: str = _other) -> Any:
+        if call.kinds[0] == "i":
+            return WholeNumbers.apply(_whole_operand(input), _whole_operand(other), bits)
         return _comparison(name)(call, input, other)
 
     for _spelling in (f"__{_name}__", f"__r{_name}__", f"bitwise_{_name}"):
         add(MASKS, _spelling, _logical)
 
 
+def _of_bits(name: str, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        a, b = (other, input) if swapped else (input, other)
+        return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
+
+    return handler
+
+
+for _name, _other in (("left_shift", "lshift"), ("right_shift", "rshift")):
+    for _spelling in (f"bitwise_{_name}", f"__{_other}__"):
+        add(MASKS, _spelling, _of_bits(_name))
+    add(MASKS, f"__r{_other}__", _of_bits(_name, swapped=True))
+for _name in ("gcd", "lcm"):
+    add(ARITHMETIC, _name, _of_bits(_name))
+
+
 @operation(MASKS, "logical_not", "bitwise_not", "__invert__")
 def logical_not(call: Call, input: ForeignTensor) -> Any:
     if input.kind != "b" and call.name != "logical_not":
-        raise Misfit("bits of whole numbers have no counterpart here, only masks")
+        return WholeNumbers.apply(np.int64(-1), input.whole, "sub")  # all bits turned
     return Not.apply(input.broadcast)
 
 
@@ -276,6 +302,18 @@ def converted(input: ForeignTensor, kind: str) -> Any:
     return input.numbers.long()
 
 
+@operation(MASKS, "byte")
+def byte(call: Call, input: ForeignTensor, *, memory_format: Any = None) -> Any:
+    """Whole numbers from 0 to 255, of which others are counted around."""
+    number = input.numbers.long() if input.kind == "f" else input.whole
+    return WholeNumbers.apply(number, np.int64(256), "remainder")
+
+
+@operation(MASKS, "as_tensor", "asarray")
+def as_tensor(call: Call, data: ForeignTensor, **named: Any) -> Any:
+    return converted(data, call.kinds[0])
+
+
 @operation(MASKS, "to", "type")
 def to(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     named.pop("non_blocking", None), named.pop("copy", None), named.pop("memory_format", None)
@@ -285,6 +323,6 @@ def to(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
     return converted(input, call.kinds[0])
 
 
-@operation(MASKS, "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as")
-def cast(call: Call, input: ForeignTensor, other: Any = None) -> Any:
+@operation(MASKS, "float", "double", "half", "bfloat16", "long", "int", "short", "bool", "type_as")
+def cast(call: Call, input: ForeignTensor, other: Any = None, *, memory_format: Any = None) -> Any:
     return converted(input, call.kinds[0])

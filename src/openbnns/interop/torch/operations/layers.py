@@ -50,9 +50,17 @@ def _convolution(function: Any, transposed: bool) -> Any:
         names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
         chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
         held = (weights(weight), None if bias is None else weights(bias))
-        return function(input.numbers, *held, **_options(chosen))
+        return of_samples(input, weight.rank, lambda x: function(x, *held, **_options(chosen)))
 
     return handler
+
+
+def of_samples(input: ForeignTensor, rank: int, function: Any) -> Any:
+    """The results of a function of samples, with an axis of one sample in front where the input is a single one."""
+    if input.rank != rank - 1:
+        return function(input.numbers)
+    results = function(F.unsqueeze(input.numbers, 0))
+    return tuple(F.squeeze(y, 0) for y in results) if isinstance(results, tuple) else F.squeeze(results, 0)
 
 
 def weights(given: ForeignTensor) -> Any:
@@ -68,6 +76,7 @@ for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2
 
 
 def _pooling(function: Any, *names: str) -> Any:
+    axes = next((int(n) for n in "123" if function.__name__.endswith(f"{n}d")), 0)
     gives_indices = "return_indices" in inspect.signature(function).parameters
 
     def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
@@ -76,9 +85,17 @@ def _pooling(function: Any, *names: str) -> Any:
             chosen.pop("stride", None)
         if not gives_indices:
             refuse_unless("return_indices", chosen.pop("return_indices", False), False)
-        return function(input.numbers, **_options(chosen))
+        taken = _options(chosen)
+        if axes:
+            taken = {name: _unwrapped(value) for name, value in taken.items()}
+        return of_samples(input, axes + 2 if axes else 0, lambda x: function(x, **taken))
 
     return handler
+
+
+def _unwrapped(given: Any) -> Any:
+    """A number in place of a tuple of one."""
+    return given[0] if isinstance(given, tuple) and len(given) == 1 else given
 
 
 _WINDOW = ("kernel_size", "stride", "padding")
@@ -154,12 +171,57 @@ def interpolate(
     call: Call, input: ForeignTensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
     align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
 ) -> Any:  # fmt: skip
-    refuse_unless("antialias", antialias, False)
     options = _options({"size": size, "scale_factor": scale_factor})
+    if mode == "area":
+        sizes = tuple(int(n) for n in call.shape[2:])
+        return getattr(F, f"adaptive_avg_pool{len(sizes)}d")(input.numbers, sizes if len(sizes) > 1 else sizes[0])
+    if antialias:
+        return _resized_by_products(call, input, mode, bool(align_corners), scale_factor, recompute_scale_factor)
     return F.interpolate(
         input.numbers, mode=mode, align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
         **options,
     )  # fmt: skip
+
+
+def _resized_by_products(
+    call: Call, input: ForeignTensor, mode: str, align_corners: bool, factors: Any, recomputed: Any
+) -> Any:
+    """An image times a matrix on either side, each of which resizes one axis."""
+    if mode not in ("bilinear", "bicubic"):
+        raise Misfit(f"antialias=True with mode={mode!r} has no counterpart here")
+    given = (
+        [None, None]
+        if factors is None or recomputed
+        else factors
+        if isinstance(factors, (tuple, list))
+        else [factors] * 2
+    )
+    y = input.numbers
+    for axis, factor in zip((2, 3), given, strict=True):
+        old, new = int(input.shape[axis]), int(call.shape[axis])
+        spacing = (old - 1) / max(new - 1, 1) if align_corners else old / new if factor is None else 1 / float(factor)
+        matrix = _antialiasing(old, new, spacing, mode)
+        y = F.matmul(y, matrix) if axis == 3 else F.transpose(F.matmul(F.transpose(y, 2, 3), matrix), 2, 3)
+    return y
+
+
+def _antialiasing(old: int, new: int, spacing: float, mode: str) -> Any:
+    """The share (old, new) of every old entry in every new one: filters as wide as new entries lie apart."""
+    wide = max(spacing, 1.0)
+    reach = (1 if mode == "bilinear" else 2) * wide
+    centers = spacing * (np.arange(new) + 0.5)
+    first = np.maximum((centers - reach + 0.5).astype(np.int64), 0)
+    end = np.minimum((centers + reach + 0.5).astype(np.int64), old)
+    places = np.arange(old)[:, None]
+    distance = np.abs((places - centers + 0.5) / wide)
+    if mode == "bilinear":
+        shares = np.maximum(1 - distance, 0)
+    else:  # Keys' cubic with a = -0.5
+        near = ((1.5 * distance - 2.5) * distance) * distance + 1
+        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+        shares = np.where(distance < 1, near, np.where(distance < 2, far, 0))
+    shares = np.where((places >= first) & (places < end), shares, 0)
+    return (shares / shares.sum(0)).astype(np.float32)
 
 
 @operation(LAYERS, "F.grid_sample")
@@ -265,6 +327,10 @@ def embedding(
     refuse_unless("max_norm", max_norm, None)
     refuse_unless("scale_grad_by_freq", scale_grad_by_freq, False)
     row = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
+    if not isinstance(weight.held, (Parameter, np.ndarray)):  # computed
+        rows = F.index_select(weight.numbers, 0, whole(input).reshape((input.value.count,)))
+        rows = rows.reshape((*input.shape, *weight.shape[1:]))
+        return rows if row is None else F.where(F.unsqueeze(F.eq(whole(input), row), -1), F.detach(rows), rows)
     return looked_up(whole(input), held_parameter(weight), row)
 
 
@@ -392,6 +458,17 @@ def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
 def bernoulli_of(call: Call, input: ForeignTensor, p: Any = None, *, generator: Any = None) -> Any:
     _refuse_generator(generator)
     return F.bernoulli(input.numbers) if p is None else bernoulli(call, p)
+
+
+@operation(RANDOM, "randint", "randint_like")
+def random_whole_numbers(
+    call: Call, *given: Any, low: Any = 0, high: Any = None, generator: Any = None, **named: Any
+) -> Any:
+    _refuse_generator(generator)
+    ends = [plain(n, "an end") for n in given if not isinstance(n, (ForeignTensor, tuple, list))]
+    first, end = ends if len(ends) > 1 else (plain(low, "low"), ends[0] if ends else plain(high, "high"))
+    drawn = F.floor(F.add(F.mul(_drawn(call, normal=False), end - first), first))
+    return F.minimum(drawn, float(end - 1)) if call.kinds[0] == "f" else F.minimum(drawn, float(end - 1)).long()
 
 
 @operation(RANDOM, "randperm")

@@ -109,10 +109,15 @@ def repeat_interleave(
 # Parts.
 
 
+def _nothing(shape: Sequence[Any], kind: str) -> Any:
+    """A tensor without entries, which joints leave out."""
+    return np.zeros([number_of(n) for n in shape], np.float32 if kind == "f" else np.int64)
+
+
 @operation(PARTS, "__getitem__")
 def getitem(call: Call, input: ForeignTensor, key: Any) -> Any:
     if any(isinstance(n, int) and n == 0 for n in call.shape):
-        return np.zeros([number_of(n) for n in call.shape], np.float32 if input.kind == "f" else np.int64)
+        return _nothing(call.shape, input.kind)
     value = input.elements
     return reshaped(ForeignTensor(F.index(value, tuple(_keys(input, key)))), call.shape)
 
@@ -126,8 +131,16 @@ def setitem(call: Call, input: ForeignTensor, key: Any, value: Any) -> Any:
     keys = [k for k in _keys(input, key) if k is not None]
     if any(isinstance(k, Tensor) for k in keys):
         raise Misfit("numbers are assigned to places that are computed. Use torch.scatter")
-    if sum(isinstance(k, np.ndarray) for k in keys) > 1:
-        raise Misfit("numbers are assigned by indices of several axes. Use one tensor or list")
+    several = [axis for axis, k in enumerate(keys) if isinstance(k, np.ndarray)]
+    if len(several) > 1:
+        if several != list(range(several[0], several[-1] + 1)):
+            raise Misfit(
+                "axes that are assigned to by indices must stand side by side. Permute them, or use torch.where"
+            )
+        for axis, k in zip(several, np.broadcast_arrays(*(keys[axis] for axis in several)), strict=True):
+            keys[axis] = k
+    if any(keys[axis].ndim > 1 for axis in several) and len(several) > 1:
+        raise Misfit("numbers are assigned by tables of indices. Use indices of one axis each")
     keys = [k.ravel() if isinstance(k, np.ndarray) else k for k in keys]
     whole = [_is_whole(k, n) for n, k in zip(input.shape, keys, strict=True)]
     free = [axis for axis, one in enumerate(whole) if one]
@@ -136,8 +149,9 @@ def setitem(call: Call, input: ForeignTensor, key: Any, value: Any) -> Any:
     old = np.arange(math.prod(sizes))
     places = old.reshape(sizes)[tuple(_number(keys[axis]) for axis in rest)]
     lengths = iter(places.shape)
-    part = [(n, True) if one else (next(lengths), False) for n, k, one in zip(input.shape, keys, whole, strict=True)
-            if one or isinstance(k, (slice, np.ndarray))]  # fmt: skip
+    part = [(n, True) if one else (next(lengths), False)
+            for axis, (n, k, one) in enumerate(zip(input.shape, keys, whole, strict=True))
+            if one or isinstance(k, slice) or axis in several[:1]]  # fmt: skip
     new = value.numbers if isinstance(value, ForeignTensor) else np.array(plain(value, "a number"), np.float32)
     new = F.expand(new, *(n for n, _ in part))
     order = sorted(range(len(part)), key=lambda axis: not part[axis][1])
@@ -217,6 +231,12 @@ def _index(k: Any) -> Any:
 def split(call: Call, input: ForeignTensor, *options: Any, dim: Any = None, **named: Any) -> Any:
     axis = input.axis(dim if dim is not None else options[1] if len(options) > 1 else 0)
     lengths = [shape[axis] for shape in call.shapes]
+    if 0 in lengths:
+        starts = [sum(lengths[:i]) for i in range(len(lengths))]
+        return tuple(
+            F.narrow(input.elements, axis, start, n) if n != 0 else _nothing(shape, input.kind)
+            for start, n, shape in zip(starts, lengths, call.shapes, strict=True)
+        )
     if not any(isinstance(n, Size) for n in lengths):
         return F.split(input.elements, lengths, axis)
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
@@ -230,6 +250,8 @@ def unbind(call: Call, input: ForeignTensor, dim: Any = 0) -> Any:
 
 @operation(PARTS, "narrow")
 def narrow(call: Call, input: ForeignTensor, dim: Any, start: Any, length: Any) -> Any:
+    if length == 0:
+        return _nothing(call.shape, input.kind)
     return F.narrow(input.elements, dim, plain(start, "start"), plain(length, "length"))
 
 
