@@ -596,7 +596,8 @@ CASES |= {
             torch.view_as_real(y) * 2
             for z in [torch.fft.fft(x)]
             for y in (z @ z.mT, torch.einsum("nij,njk->nik", z.transpose(1, 2), x.to(z.dtype)), z / (z + 30), 1 / (z + 30),
-                      x / (z + 30), z / x.exp(), (z / 9).exp(), torch.complex(x, x[0, 0]), (z + 30).reciprocal())
+                      x / (z + 30), z / x.exp(), (z / 9).exp(), torch.complex(x, x[0, 0]), (z + 30).reciprocal(), z @ z.mH,
+                torch.linalg.vecdot(z, z * 1j), z.mT @ torch.linalg.vecdot(z, 2 * z)[..., None])
         ], (floats(3, 5, 6) + 2,),
     ),
     "parts of complex numbers": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ._table import COMPOSITIONS, compose, composition
@@ -33,14 +34,12 @@ compose(
     sgn=lambda torch, input: torch.sign(input),
     resolve_neg=lambda torch, input: input,
 )
-compose(
-    ARITHMETIC,
-    **{
-        "special.xlog1py": lambda torch, input, other: torch.xlogy(input, 1 + other),
-        "special.entr": lambda torch, input: torch.where(input < 0, -math.inf, -torch.xlogy(input, input)),
-        "special.ndtr": lambda torch, input: 0.5 * torch.erfc(-input * math.sqrt(0.5)),
-    },
-)
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "special.xlog1py": lambda torch, input, other: torch.xlogy(input, 1 + other),
+    "special.entr": lambda torch, input: torch.where(input < 0, -math.inf, -torch.xlogy(input, input)),
+    "special.ndtr": lambda torch, input: 0.5 * torch.erfc(-input * math.sqrt(0.5)),
+}
+compose(ARITHMETIC, **_SPECIAL)
 
 
 @composition(ARITHMETIC, "signbit")

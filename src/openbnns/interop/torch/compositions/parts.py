@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._table import COMPOSITIONS, compose, composition
@@ -35,8 +35,8 @@ compose(
     flipud=lambda torch, input: input.flip(0),
     diag=lambda torch, input, diagonal=0: (torch.diag_embed if input.dim() == 1 else torch.diagonal)(input, diagonal),
     take=lambda torch, input, index: input.reshape(-1)[index],
-    H=lambda torch, input: input.mT,
-    mH=lambda torch, input: input.mT,
+    H=lambda torch, input: input.mT.conj() if input.is_complex() else input.mT,
+    mH=lambda torch, input: input.mT.conj() if input.is_complex() else input.mT,
 )
 
 
@@ -60,7 +60,7 @@ compose(
 
 # Parts that are copies here, as everything is.
 
-_COPIES = {
+_COPIES: dict[str, Callable[..., Any]] = {
     "alias_copy": lambda torch, input: input.clone(),
     "expand_copy": lambda torch, input, size: input.expand(size),
     "permute_copy": lambda torch, input, dims: input.permute(dims),

@@ -46,7 +46,7 @@ def tensordot(torch: Any, a: Any, b: Any, dims: Any = 2, dims_b: Any = None, out
 
 @composition(PRODUCTS, "vdot", "linalg.vecdot")
 def vecdot(torch: Any, x: Any, y: Any, *, dim: int = -1) -> Any:
-    return (x * y).sum(dim)
+    return ((x.conj() if x.is_complex() else x) * y).sum(dim)
 
 
 @composition(PRODUCTS, "logdet")
@@ -105,6 +105,8 @@ def block_diag(torch: Any, *tensors: Any) -> Any:
 def cov(torch: Any, input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     if fweights is not None or aweights is not None:
         raise Misfit("fweights and aweights have no counterpart here")
+    if input.is_complex():
+        raise Misfit("complex numbers have no counterpart in it")
     x = torch.atleast_2d(input)
     x = x - x.mean(1, keepdim=True)
     return (x @ x.mT / (x.shape[1] - correction)).reshape([x.shape[0]] * input.dim())
