@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -217,6 +219,106 @@ def test_functions_that_were_named_before_the_conversion() -> None:
         nn.pytorch.Unsupported, match=r"Rounded, a torch\.autograd\.Function, has a backward pass of its"
     ):
         nn.from_torch(Model(lambda s, x: rounded(x)), floats(2, 5, 6))
+
+
+def test_lists_with_gaps() -> None:
+    class Gaps(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = T.ModuleList([T.Linear(6, 6), None, T.ModuleList([None, T.Linear(6, 4)])])
+
+        def forward(self, x: Any) -> Any:
+            return self.parts[2][1](self.parts[0](x)) if self.parts[1] is None else x
+
+    check(Gaps(), floats(3, 5, 6))
+
+
+def test_parts_of_constants_that_grow_with_the_batch() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        places = torch.stack(torch.meshgrid(torch.arange(5), torch.arange(6), indexing="ij"), -1)[None].repeat(
+            len(x), 1, 1, 1
+        )
+        rows, columns = places.reshape(-1, 2).split([1, 1], -1)
+        first, second = (2.0 * places.reshape(-1, 2) / 5 - 1).unbind(-1)
+        return x.reshape(-1, 1) * torch.cat([rows / 5, columns / 6], -1) + (first * second)[:, None]
+
+    check(Model(forward), floats(3, 5, 6))
+
+
+def test_code_that_fails_only_in_an_export() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        mask = None if torch.compiler.is_compiling() else x.new_ones(5)
+        return x * mask[:, None] * s.rates
+
+    check(Model(forward), floats(3, 5, 6))
+
+
+def test_inputs_that_are_numbers(tmp_path: Path) -> None:
+    class Timed(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = T.Linear(6, 4)
+
+        def forward(self, x: Any, t: Any) -> Any:
+            return self.linear(x) * torch.sin(t)
+
+    module, x = Timed(), floats(3, 6)
+    with pytest.raises(ValueError, match=r"t of the example, of shape \(\), has no axis 0 .*batch_axis=\{'t': None\}"):
+        nn.from_torch(module, (x, np.float32(0.5)))
+    net = nn.from_torch(module, (x, np.float32(0.5)), batch_axis={"t": None})
+    expected = module(torch.tensor(x), torch.tensor(1.25)).detach().numpy()
+    net.save_model(tmp_path / "timed.safetensors")
+    net.to_onnx(tmp_path / "timed.onnx")
+    for each in (net, nn.load_model(tmp_path / "timed.safetensors"), nn.from_onnx(tmp_path / "timed.onnx")):
+        np.testing.assert_allclose(each(x, np.float32(1.25)), expected, atol=1e-6)
+    net.train()(x, np.float32(1.25))
+    into_x, into_t = net.backward(np.ones((3, 4), np.float32))
+    assert into_x.shape == (3, 6) and into_t.shape == ()
+    assert into_t == pytest.approx(module.linear(torch.tensor(x)).sum().item() * np.cos(1.25), rel=1e-4)
+    with pytest.raises(ValueError, match=r"input 0 is .* of shape \(\)"):
+        net(np.float32(1.0), np.float32(1.0))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float64"])
+def test_other_types(name: str) -> None:
+    module = T.Sequential(T.Linear(6, 32), T.LayerNorm(32), T.ReLU(), T.Linear(32, 4)).to(getattr(torch, name))
+    net = nn.from_torch(module, floats(3, 6))
+    exact = copy.deepcopy(module).double()
+    x = floats(5, 6)
+    np.testing.assert_allclose(net(x), exact(torch.tensor(x).double()).detach().numpy(), atol=1e-5)
+    net.load_state_dict(module.state_dict())
+    module.load_state_dict(net.to_torch_state_dict())
+
+
+def test_weights_that_are_complex() -> None:
+    class Operator(T.Module):  # type: ignore[misc, name-defined]
+        """A layer of a Fourier neural operator."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = T.Parameter(torch.randn(2, 3, 2, dtype=torch.cfloat))
+
+        def forward(self, x: Any) -> Any:
+            spectrum = torch.fft.rfft(x)
+            low = torch.zeros(len(x), 3, spectrum.shape[-1], dtype=torch.cfloat)
+            low[..., :2] = torch.einsum("nix,iox->nox", spectrum[..., :2], self.weight)
+            return torch.fft.irfft(low, x.shape[-1])
+
+    module, x = Operator(), floats(4, 2, 9)
+    net = nn.from_torch(module, x)
+    y = net.train()(x)
+    expected = module(torch.tensor(x))
+    np.testing.assert_allclose(y, expected.detach().numpy(), atol=1e-6)
+    gradient = floats(*y.shape, seed=3)
+    net.backward(gradient)
+    expected.backward(torch.tensor(gradient))
+    own = torch.view_as_real(module.weight.grad).numpy()
+    np.testing.assert_allclose(dict(net.named_parameters())["weight"].grad, own, atol=1e-5)
+    state = net.to_torch_state_dict()
+    assert state["weight"].dtype == torch.complex64
+    module.load_state_dict({"weight": state["weight"] * 2})
+    net.load_state_dict(module.state_dict())
+    np.testing.assert_allclose(net(x), 2 * y, atol=1e-5)
 
 
 def test_tables_that_the_first_run_makes() -> None:

@@ -343,7 +343,11 @@ def _without_kinks_and_noise(module: Any) -> None:
             elif isinstance(child, torch.nn.MaxPool2d) and child.dilation == 1:
                 window = child.kernel_size, child.stride, child.padding, child.ceil_mode
                 setattr(part, name, torch.nn.AvgPool2d(*window))
-        for name in ("drop_prob", "drop_rate", *(["p"] if isinstance(part, torch.nn.Dropout) else [])):
+        for name in (
+            "drop_prob",
+            "drop_rate",
+            *(["p"] if type(part).__name__.startswith(("Dropout", "StochasticDepth")) else []),
+        ):
             if isinstance(getattr(part, name, None), float):
                 setattr(part, name, 0.0)
 

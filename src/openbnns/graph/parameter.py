@@ -437,9 +437,13 @@ class Mismatch(ValueError):
 
 
 def as_float_array(value: Any) -> Array:
-    """An array or parameter, NumPy's, PyTorch's or of this library, as float32."""
+    """An array or parameter, NumPy's, PyTorch's or of this library, as float32; complex numbers are pairs on a last axis."""
     if isinstance(value, Parameter):
         value = value.data
     elif hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    return np.asarray(value).astype(np.float32, copy=False)
+        value = value.detach().cpu()
+        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()  # NumPy has no bfloat16
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], -1)
+    return array.astype(np.float32, copy=False)

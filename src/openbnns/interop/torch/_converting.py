@@ -26,6 +26,8 @@ from .operations import FUNCTIONS
 
 _TOLERANCE = 1e-3
 """The largest difference from PyTorch's outputs at a conversion, relative to the largest; mistakes cause far larger ones."""
+_ROUNDINGS = 16
+"""How many roundings to the module's own type, such as bfloat16, may differ besides: networks here compute in float32."""
 
 _CONTAINERS = {"Sequential": Sequential, "ModuleList": ModuleList, "ModuleDict": ModuleDict}
 
@@ -65,7 +67,7 @@ def from_torch(
         raise TypeError(f"from_torch: takes a torch.nn.Module, not a {type(module).__name__}.")
     given = example_of(torch, module, example, batch_axis, input_shapes or {})
     with _untouched(torch, module):
-        steps = _recorded(torch, module, given)
+        steps = _recorded_in_either_way(torch, module, given)
     _check_functions(steps.records)
     result = _without_none(steps.result)
     if result is None:
@@ -129,14 +131,29 @@ def _untouched(torch: Any, module: Any) -> Iterator[None]:
                 buffer.copy_(values)
 
 
-def _recorded(torch: Any, module: Any, given: Example) -> Trace:
+def _recorded_in_either_way(torch: Any, module: Any, given: Example) -> Trace:
+    """The steps of the module as in an export; or, if it fails in that, as in a usual run."""
+    try:
+        return _recorded(torch, module, given, exporting=True)
+    except Unsupported as first:
+        if first.__cause__ is None or isinstance(first.__cause__, (Unsupported, Misfit)):
+            raise
+        try:
+            return _recorded(torch, module, given, exporting=False)
+        except Unsupported:
+            raise first from first.__cause__
+
+
+def _recorded(torch: Any, module: Any, given: Example, *, exporting: bool) -> Trace:
     """The steps of the module, for all free sizes and both modes."""
     if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
         given.call(module, given.batch(torch, given.trials.sizes[0]))  # tells lazy modules their sizes
 
     def run(training: bool, sizes: Mapping[str, int]) -> Trace:
         module.train(training)
-        recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS)
+        recorder = Recorder(
+            torch, module, lambda part: kind_of(torch, part) is not None, FUNCTIONS, exporting=exporting
+        )
         args, named = given.arguments(given.batch(torch, sizes))
         before = {name: buffer.clone() for name, buffer in module.named_buffers()}
         try:
@@ -238,7 +255,7 @@ def _built(torch: Any, module: Any, steps: Trace, result: Any, given: Example) -
         given.names, tuple(not x.is_floating_point() for x in given.tensors), result,
         {path: bool(getattr(paths[path], "batch_first", True)) for path in used},
         {path: type(paths[path]).__name__ for path in used},
-        given.form,
+        given.form, tuple(name for name, tensor in module.state_dict().items() if tensor.is_complex()),
     )  # fmt: skip
     builder = _Builder(torch, module, used)
     network = Network(type(module).__name__, steps.records, signature, builder.loose())
@@ -302,7 +319,8 @@ class _Builder:
                 self._give_weights(layer, theirs)
                 return layer
         container = _CONTAINERS.get(type(theirs).__name__)
-        if container is not None and getattr(self.torch.nn, type(theirs).__name__) is type(theirs):
+        complete = all(child is not None for child in theirs._modules.values())
+        if container is not None and complete and getattr(self.torch.nn, type(theirs).__name__) is type(theirs):
             series: Module = container()
             self._made[id(theirs)] = series
             for name, child in theirs._modules.items():
@@ -356,7 +374,8 @@ def _compare(torch: Any, module: Any, network: Network, given: Example, steps: T
     for x, (tensor, _) in zip(_arrays(ours), _tensors(torch, theirs, steps.result), strict=True):
         expected = array_of(tensor)
         largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=1e-3))
-        if x.shape != expected.shape or not np.allclose(x, expected, 0, _TOLERANCE * largest, equal_nan=True):
+        tolerance = largest * max(_TOLERANCE, _ROUNDINGS * steps.spacing)
+        if x.shape != expected.shape or not np.allclose(x, expected, 0, tolerance, equal_nan=True):
             raise RuntimeError(
                 f"from_torch: on the example the network gives {x.shape} with a mean of {x.mean():g} where PyTorch gives "
                 f"{expected.shape} with {expected.mean():g}. This is a mistake of openbnns; please report it with the module."

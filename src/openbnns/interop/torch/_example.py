@@ -109,7 +109,7 @@ def _shapes(
             if not -len(own) <= axis < len(own):
                 raise ValueError(
                     f"from_torch: {name} of the example, of shape {own}, has no axis {axis} that could be the batch. Name "
-                    f"another one, batch_axis={{{name!r}: ...}}, or None if it has none."
+                    f"another one, batch_axis={{{name!r}: ...}}, or None if it has none, batch_axis={{{name!r}: None}}."
                 )
             axis %= len(own)
             shape[axis : axis + (name not in input_shapes)] = [BATCH]
@@ -194,7 +194,7 @@ def _tensor(torch: Any, place: str, x: Any, reference: Any) -> Any:
             "dictionary of them. Wrap the module in one whose forward takes tensors and makes the rest of them, or leave it out."
         )
     tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(array)
-    if not tensor.ndim or not len(tensor):
+    if 0 in tensor.shape:
         raise ValueError(
             f"from_torch: {place} of the example has shape {tuple(tensor.shape)}. Pass at least one sample, the batch axis first."
         )

@@ -25,7 +25,9 @@ def to_torch_state_dict(network: Module) -> dict[str, Any]:
     torch = require_torch("to_torch_state_dict")
     if not isinstance(network, Module):
         raise TypeError(f"to_torch_state_dict: takes a network of openbnns.nn, not a {type(network).__name__}.")
-    return tensors(network.state_dict(), torch)
+    state = tensors(network.state_dict(), torch)
+    of_complex = getattr(network, "complex_names", ())
+    return {name: torch.view_as_complex(x) if name in of_complex else x for name, x in state.items()}
 
 
 def tensors(arrays: Mapping[str, Array], torch: Any) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..._plural import plural
 from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape, number_of
-from ...graph.tensor import Tensor
+from ...graph.tensor import Array, Tensor
 from ...nn import functional as F
 from ...nn.call_form import CallForm, StructuredCalls
 from ...nn.containers import ForeignPart
@@ -45,6 +47,7 @@ class Signature:
     batch_first: dict[str, bool] = field(default_factory=dict)  # of the recurrent modules and attentions, by path
     kinds: dict[str, str] = field(default_factory=dict)  # names of torch.nn for the layers, by path
     form: CallForm | None = None  # if there are inputs in tuples, lists or dictionaries
+    of_complex: tuple[str, ...] = ()  # names of weights that are complex numbers in PyTorch, and pairs here
 
 
 class Network(Part, StructuredCalls):
@@ -53,6 +56,11 @@ class Network(Part, StructuredCalls):
     def __init__(self, kind: str, steps: list[Record], signature: Signature, constants: dict[str, Any]) -> None:
         super().__init__(kind)
         self._steps, self._interface, self._constants = steps, signature, constants
+
+    @property
+    def complex_names(self) -> tuple[str, ...]:
+        """The names of weights that are complex numbers in PyTorch, and pairs here."""
+        return self._interface.of_complex
 
     def _call_form(self) -> CallForm | None:
         return self._interface.form
@@ -101,6 +109,13 @@ class Network(Part, StructuredCalls):
             all_sizes.append(sizes)
         return all_sizes
 
+    def _input_array(self, x: Any, index: int) -> Array:
+        wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
+        array = np.asarray(x)
+        if index < len(wanted) and wanted[index] == () == array.shape and array.dtype.kind in "fiub":
+            return array  # a number, such as a time
+        return super()._input_array(x, index)
+
     def _takes_samples(self) -> bool:
         wanted = [next(iter(step.shapes.values())) for step in self._steps if step.kind == "input"]
         return all(shape[:1] == (Polynomial.of(BATCH),) for shape in wanted)
@@ -148,7 +163,10 @@ class Network(Part, StructuredCalls):
             except Exception as error:  # arguments that no function foresees must not end in the dark
                 raise self._refused(step, f"its arguments cannot be converted ({problem(error)})") from error
             return
-        held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
+        try:
+            held[made[0].index] = _of_shape(self._leaf(step, inputs, parts), shapes[0], kinds[0])
+        except Misfit as error:
+            raise refusal(f"{step.kind} {step.target}: {error}", step.place) from error
 
     def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
         given = [x for x in _flat([args, list(kwargs.values())]) if isinstance(x, ForeignTensor)]

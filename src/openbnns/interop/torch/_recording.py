@@ -52,11 +52,23 @@ LOGIC = {"any", "all", "logical_not", "logical_or", "logical_and", "__invert__",
 # Functions whose result may share the memory of their first argument.
 RESHAPES = {"view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as"}
 VIEWS = {"__getitem__", "transpose", "permute", "select", "narrow", *RESHAPES}
+PARTING = {"split", "split_with_sizes", "chunk", "unbind"}  # functions that give all parts of a tensor
 FILLING = {"bernoulli_", "uniform_", "normal_", "exponential_"}  # a tensor, whatever was in it
 OVERWRITING = {"copy_", "zero_", "fill_"}
 EMPTY = {"empty", "empty_like", "new_empty"}  # which hold any numbers, and zeros here
 TURNING = {"t", "swapaxes", "swapdims"}  # which change the shape of a tensor, as t_
-RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randint_like", "randperm", *FILLING}
+RANDOM = {
+    "randn",
+    "rand",
+    "randn_like",
+    "rand_like",
+    "bernoulli",
+    "normal",
+    "randint",
+    "randint_like",
+    "randperm",
+    *FILLING,
+}
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,7 @@ class Trace:
     result: Any
     left_out: dict[str, str] = field(default_factory=dict)  # parts of the result other than tensors: names and classes
     changed: tuple[str, ...] = ()  # buffers that the run has changed, other than the statistics of layers
+    spacing: float = 0.0  # of the numbers near 1, in the coarsest type that a step gives
 
 
 @dataclass(frozen=True)
@@ -134,11 +147,13 @@ class Recorder:
     """A recorder that runs a module and records its steps.
 
     ``leaf`` says which modules are taken down as one step, ``steps`` holds the names of functions that are one; other functions
-    that PyTorch writes in Python are looked into.
+    that PyTorch writes in Python are looked into. With ``exporting``, code that asks is told that this is an export.
     """
 
-    def __init__(self, torch: Any, root: Any, leaf: Callable[[Any], bool], steps: Container[str] = ()) -> None:
-        self.torch, self.root, self.leaf, self.steps = torch, root, leaf, steps
+    def __init__(
+        self, torch: Any, root: Any, leaf: Callable[[Any], bool], steps: Container[str] = (), *, exporting: bool = True
+    ) -> None:
+        self.torch, self.root, self.leaf, self.steps, self.exporting = torch, root, leaf, steps, exporting
         self.records: list[Record] = []
         self._paths = {id(module): path for path, module in root.named_modules()}
         self._parameters = {id(p): name for name, p in root.named_parameters()}
@@ -158,6 +173,7 @@ class Recorder:
         self._stack: list[Any] = [root]
         self._paused = 0
         self._count = 0
+        self._spacing = 0.0
         self._thread = threading.get_ident()
         self._folders = (os.path.dirname(torch.__file__), os.path.dirname(__file__))
 
@@ -172,7 +188,7 @@ class Recorder:
         with self._mode, self._patched():
             result = self.root(*args, **kwargs)
         left_out: dict[str, str] = {}
-        return Trace(self.records, self._result(result, "", left_out), left_out)
+        return Trace(self.records, self._result(result, "", left_out), left_out, spacing=self._spacing)
 
     def _result(self, given: Any, name: str, left_out: dict[str, str]) -> Any:
         """The result of forward, with Refs in place of tensors and None in place of everything else."""
@@ -197,7 +213,9 @@ class Recorder:
         """Redirect calls of modules to the recorder, as torch.fx does; code that avoids reading numbers in an export avoids
         it here."""
         base, compiler = self.torch.nn.Module, self.torch.compiler
-        functions = self.torch.autograd.Function.__mro__[1]  # whose apply that of Function ends in, even one bound long ago
+        functions = self.torch.autograd.Function.__mro__[
+            1
+        ]  # whose apply that of Function ends in, even one bound long ago
         original = base.__call__
         exporting, compiling = compiler.is_exporting, compiler.is_compiling
         recorder = self
@@ -206,10 +224,12 @@ class Recorder:
             return recorder._module(module, original, args, kwargs)
 
         def custom(function: Any, *args: Any, **kwargs: Any) -> Any:
-            return recorder._custom(function, super(functions, function).apply, args, kwargs)
+            above: Any = super(functions, function)
+            return recorder._custom(function, above.apply, args, kwargs)
 
         base.__call__, functions.apply = call, classmethod(custom)
-        compiler.is_exporting = compiler.is_compiling = lambda: True  # an export is a compilation to those who ask
+        if self.exporting:
+            compiler.is_exporting = compiler.is_compiling = lambda: True  # an export is a compilation to those who ask
         try:
             yield
         finally:
@@ -466,10 +486,24 @@ class Recorder:
         if name in EMPTY:
             name, result = name.replace("empty", "zeros"), result.zero_()
         changed = isinstance(result, self.torch.Tensor) and any(result is x for x in args)
+        if name in PARTING and isinstance(args[0], self.torch.Tensor):
+            self._note_parts(name, args, kwargs, result)
         if isinstance(result, self.torch.Tensor) and not changed:
             self._made[id(result)] = result, _version(result), name, args, kwargs
             self._note_view(name, result, args, kwargs)
         return result
+
+    def _note_parts(self, name: str, args: Any, kwargs: Any, parts: Any) -> None:
+        """Remember of the parts of a constant that each is one by itself."""
+        given = dict(zip(("dim",) if name == "unbind" else ("sizes", "dim"), args[1:], strict=False)) | kwargs
+        dim, start = given.get("dim", 0), 0
+        for number, part in enumerate(parts):
+            if name == "unbind":
+                self._made[id(part)] = part, _version(part), "select", (args[0], dim, number), {}
+            else:
+                length = part.shape[dim]
+                self._made[id(part)] = part, _version(part), "narrow", (args[0], dim, start, length), {}
+                start += length
 
     def _note_view(self, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that a tensor shares its memory with another one."""
@@ -565,7 +599,10 @@ class Recorder:
             if not pairs or not wanted:
                 trials.append([])
                 continue
-            gradients = torch.autograd.grad([y for y, _ in pairs], wanted, [c for _, c in pairs], allow_unused=True)
+            try:
+                gradients = torch.autograd.grad([y for y, _ in pairs], wanted, [c for _, c in pairs], allow_unused=True)
+            except RuntimeError:  # such as one about a tensor that has changed in place
+                return False
             trials.append([torch.zeros_like(x) if g is None else g for g, x in zip(gradients, wanted, strict=True)])
         if len(trials[0]) != len(trials[1]):
             return False
@@ -613,6 +650,8 @@ class Recorder:
             self._live[id(result)] = _Known(result, ref, _version(result), detached)
             record.shapes[ref.index] = tuple(int(n) for n in result.shape)
             record.dtypes[ref.index] = _letter(result)
+            if result.is_floating_point():
+                self._spacing = max(self._spacing, self.torch.finfo(result.dtype).eps)
             return ref
         if isinstance(result, (tuple, list)):
             return tuple(self._bind(part, record, detached) for part in result)

@@ -118,7 +118,7 @@ def for_all_sizes(traces: Sequence[Trace], trials: Trials, functions: Container[
     constants = _Constants(functions, itertools.count(made), trials)
     records = [record for same in _matched(traces, trials) for record in _of_all_sizes(same, constants)]
     result = _joined([trace.result for trace in traces], trials.resolver(None))
-    return Trace(records, result, traces[0].left_out, traces[-1].changed)
+    return Trace(records, result, traces[0].left_out, traces[-1].changed, traces[0].spacing)
 
 
 def for_both_modes(training: Trace, evaluation: Trace, keeps_statistics: Callable[[str], bool]) -> Trace:
@@ -155,7 +155,8 @@ def _merged(
     left_out = training.left_out | evaluation.left_out
     results = _in_both(training.result, evaluation.result, "", left_out)
     changed = tuple(dict.fromkeys((*training.changed, *evaluation.changed)))
-    return Trace(merged.records, merged.chosen(*results, None), left_out, changed)
+    spacing = max(training.spacing, evaluation.spacing)
+    return Trace(merged.records, merged.chosen(*results, None), left_out, changed, spacing)
 
 
 def _in_both(training: Any, evaluation: Any, name: str, left_out: dict[str, str]) -> tuple[Any, Any]:
@@ -367,7 +368,7 @@ class _Constants:
 def _constant(arrays: Sequence[Any], shape: tuple[Any, ...], place: Place | None, trials: Trials) -> Any:
     """The numbers of a constant, with one entry along axes whose size is free and along which all are the same."""
     free = [axis for axis, n in enumerate(shape) if isinstance(n, Polynomial)]
-    if free and all(np.array_equal(array.ravel(), np.arange(array.size)) for array in arrays):
+    if free and all(array.size and np.array_equal(array.ravel(), np.arange(array.size)) for array in arrays):
         return SAMPLE_NUMBERS
     parts = [
         array[tuple(slice(0, 1) if axis in free else slice(None) for axis in range(array.ndim))] for array in arrays

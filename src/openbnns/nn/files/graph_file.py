@@ -351,6 +351,13 @@ class RecordedNetwork(RecordedPart, StructuredCalls):
         names = [said["name"] for said in self._held[0]["inputs"]]
         return Signature([Argument(name, Argument.POSITIONAL_OR_KEYWORD) for name in names])
 
+    def _input_array(self, x: Any, index: int) -> Array:
+        array = np.asarray(x)
+        wanted = [said["inputs"][index]["shape"] for said in self._held if index < len(said["inputs"])]
+        if array.ndim == 0 and array.dtype.kind in "fiub" and any(not shape for shape in wanted):
+            return array  # a number, such as a time
+        return super()._input_array(x, index)
+
     def _with_free_sizes(self, shapes: Shapes, free: Any) -> list[Sequence[AnySize]]:
         for said in self._held:
             sizes = _matched(said["inputs"], shapes)
