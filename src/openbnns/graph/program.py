@@ -33,7 +33,6 @@ from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
 from .waiting import Key, Waiting
 
-
 class TimedCall(NamedTuple):
     """A call of a program and the time that it took by itself.
 
@@ -476,16 +475,28 @@ class Program:
         target[...] = samples
 
     def fits(self, given: Sequence[Any]) -> bool:
-        """True for one array of the same shape and type as the only input, so that nothing has to be checked."""
-        target = self._only_input
-        if target is None or len(given) != 1:
+        """True for arrays of the shapes of the inputs and of their kinds of numbers, so that nothing has to be checked."""
+        targets = self.inputs
+        if len(given) != len(targets):
             return False
-        samples = given[0]
-        return type(samples) is np.ndarray and samples.shape == target.shape and samples.dtype == target.dtype
+        for samples, target in zip(given, targets, strict=True):
+            if type(samples) is not np.ndarray or samples.shape != target.shape:
+                return False
+            if samples.dtype != target.dtype and samples.dtype.kind != target.dtype.kind:
+                return False
+        return True
 
     def reads_anywhere(self, given: Sequence[Any]) -> bool:
-        """True if the array ``fits`` and is contiguous, and all calls may read it where it lies."""
-        return self.fits(given) and not self._shows_inputs and not self._outside and given[0].flags.c_contiguous
+        """True for one array like the only input, contiguous, which all calls may read where it lies."""
+        target = self._only_input
+        return (
+            target is not None
+            and self.fits(given)
+            and given[0].dtype == target.dtype
+            and not self._shows_inputs
+            and not self._outside
+            and given[0].flags.c_contiguous
+        )
 
     def _settle(self, weights: int) -> None:
         """Run the settled steps, if a parameter may have changed since."""
@@ -493,15 +504,17 @@ class Program:
             self._settling.run(weights)
             self._settled_for = weights
 
-    def forward_on(self, samples: Array, weights: int = 0) -> None:
-        """Compute the outputs from an array like the only input, where it lies if possible."""
+    def forward_on(self, given: Sequence[Array], weights: int = 0) -> None:
+        """Compute the outputs from arrays that ``fits`` takes; a single one is read where it lies if possible."""
         self.graph.read_arrays()
         self._settle(weights)
-        if self._shows_inputs:
-            self.fill(0, samples)
-            self._forward.run(weights)
-        else:
-            self._forward.run_on(self.inputs[0], samples, weights)
+        target = self._only_input
+        if target is not None and given[0].dtype == target.dtype and not self._shows_inputs:
+            self._forward.run_on(target, given[0], weights)
+            return
+        for target, samples in zip(self.inputs, given, strict=True):
+            target[...] = samples
+        self._forward.run(weights)
 
     def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
         """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""

@@ -253,6 +253,7 @@ class SegmentedProgram:
         self._path = self._path_of(graph)
         self._seed: tuple[int, int] | None = None
         self.inputs = [np.zeros(v.concrete(sizes), v.dtype) for v in graph.inputs]
+        self.shapes = tuple(array.shape for array in self.inputs)
         self._fixed: list[Array] = []  # where results of the usual shapes lie
         if graph.unfinished is None:
             sizes = graph.sizes.numbers | self.sizes
@@ -270,11 +271,6 @@ class SegmentedProgram:
             self._paths = {key: path for key, path in self._paths.items() if key in kept}
             self._paths[id(graph)] = Path(graph, self.training, self._input_gradients)
         return self._paths[id(graph)]
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the inputs."""
-        return tuple(array.shape for array in self.inputs)
 
     @property
     def trained(self) -> list[Parameter]:
@@ -303,11 +299,17 @@ class SegmentedProgram:
 
     fill = Program.fill
 
-    def fits(self, given: Sequence[Any]) -> bool:
+    fits = Program.fits
+
+    def reads_anywhere(self, given: Sequence[Any]) -> bool:
         """False: inputs are always copied."""
         return False
 
-    reads_anywhere = fits
+    def forward_on(self, given: Sequence[Array], weights: int = 0) -> None:
+        """Compute the outputs from arrays that ``fits`` takes."""
+        for target, samples in zip(self.inputs, given, strict=True):
+            target[...] = samples
+        self.forward(weights)
 
     def seed(self, seed: int, step: int) -> None:
         """Make the random choices of the next run a function of these two numbers alone."""

@@ -100,7 +100,7 @@ class CompiledInference:
         program = getattr(self._own, "program", None) or self._program(given)
         targets = None if out is None or out is self._own.shown else self._checked_out(out, program)
         if program.fits(given):
-            program.forward_on(given[0], self._weights)
+            program.forward_on(given, self._weights)
         else:
             self._fill(program, given)
             program.forward(self._weights)
