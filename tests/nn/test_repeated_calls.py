@@ -5,6 +5,7 @@ Each mechanism that makes the second call cheaper is compared with a new network
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ import pytest
 
 from networks import numbers
 from openbnns import nn
+from openbnns.graph.program import Program
+from openbnns.nn import functional as F
+from openbnns.nn import recording as _recording
+from openbnns.nn.recording import recording_of
 
 
 class Lookup(nn.Module):
@@ -50,3 +55,59 @@ def test_what_does_not_fit_is_refused_as_before() -> None:
     with pytest.raises(ValueError, match="input 1 is complex64"):
         net(ids, weights.astype(np.complex64))
     np.testing.assert_array_equal(net(ids, weights)["weights"], weights + 1)
+
+
+class Decoder(nn.Module):
+    """One step of attention over a past that becomes longer at every call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x: Any, keys: Any, values: Any) -> Any:
+        keys, values = F.cat([keys, self.key(x)], 1), F.cat([values, self.value(x)], 1)
+        return F.softmax(self.query(x) @ keys.transpose(1, 2), -1) @ values, keys, values
+
+
+def decoded(net: nn.Module, steps: int) -> list[np.ndarray[Any, Any]]:
+    keys = values = numbers(1, 1, 8, seed=1)
+    results = []
+    for step in range(steps):
+        y, keys, values = net(numbers(1, 1, 8, seed=2 + step), keys, values)
+        results.append(y)
+    return results
+
+
+def test_programs_of_a_growing_past_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second sequence makes no program, and has the results of a network that keeps none."""
+    net = Decoder().build((1, 8), (1, 8), (1, 8), seed=0).eval()
+    decoded(net, 12)
+    again = copy.deepcopy(net)
+    made = []
+    whole = Program._make
+    monkeypatch.setattr(Program, "_make", lambda self, *given: (made.append(self), whole(self, *given))[1])
+    results = decoded(net, 12)
+    assert not made
+    for result, y in zip(results, decoded(again, 12), strict=True):
+        np.testing.assert_array_equal(result, y)
+    assert made
+
+
+def test_programs_that_are_kept_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their bytes are bounded, weights that layers have in another form included; a few stay whatever they take."""
+    net = nn.Sequential(nn.Linear(100), nn.ReLU(), nn.Linear(3)).build((30,), seed=0).eval()
+    recording = recording_of(net, False)
+
+    def run() -> int:
+        for count in range(1, 41):
+            net(numbers(count, 30))
+        return sum(p.kept_bytes for lent in recording._idle.values() for p in lent)
+
+    limit = 300_000
+    monkeypatch.setattr(_recording, "_IDLE_BYTES", limit)
+    assert limit / 2 < run() <= limit
+    assert len(recording._idle) > 4
+    assert max(p.kept_bytes for lent in recording._idle.values() for p in lent) > 4 * 30 * 100
+    monkeypatch.setattr(_recording, "_IDLE_BYTES", 0)
+    run()
+    assert len(recording._idle) == 4

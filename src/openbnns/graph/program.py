@@ -33,6 +33,9 @@ from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
 from .waiting import Key, Waiting
 
+_CALL_BYTES = 4096  # roughly what a call holds: arrays, arguments, its native form
+
+
 class TimedCall(NamedTuple):
     """A call of a program and the time that it took by itself.
 
@@ -124,6 +127,8 @@ class Program:
         self.shapes = tuple(array.shape for array in self.inputs)
         self._only_input = self.inputs[0] if len(self.inputs) == 1 else None
         self.outputs = [self._array(value) for value in graph.outputs]
+        # Roughly what the program takes while it does not run: memory, weights in the form of its layers, calls.
+        self.kept_bytes = self.arena_bytes
         self._forward = CallList(self._lasting)
         self._settling = CallList(self._lasting)  # the calls of settled steps
         self._settled_for = 0  # the version of the parameters that they ran for
@@ -136,7 +141,10 @@ class Program:
             step.bound_sizes, step.settled = self.sizes, settled
             step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
             x, y = self.arrays(step.inputs), self.arrays(step.outputs)
+            before = step.all_made()
             calls = listed(step.forward_all(x, y, training or step.trains))
+            if not before or step.all_made() != before:  # layers of its own, which may keep weights in another form
+                self.kept_bytes += sum(p.array.nbytes for p in step.parameters)
             calls += (copying(self._half(key), self._whole(key)) for key in ends.get(i, ()))
             self.forward_calls.append((step, calls))
             (self._settling if i in self._settled else self._forward).calls += calls
@@ -158,6 +166,7 @@ class Program:
             step.scratch = step.kept = NO_MEMORY  # lives as long as the program
         lists = (self._settling, self._forward, self._backward, self._backward_of_parameters)
         self._lasting += arrays(call for steps in lists for call in steps.calls)
+        self.kept_bytes += _CALL_BYTES * sum(len(steps.calls) for steps in lists)
 
     @property
     def output(self) -> Array:

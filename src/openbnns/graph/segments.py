@@ -264,6 +264,7 @@ class SegmentedProgram:
         self._fixed_gradients = [np.zeros_like(y) for y in self._fixed] if training else []
         self.input_gradients: list[Array | None] = []
         self.arena_bytes = 0
+        self.kept_bytes = 1 << 40  # programs for many sizes each, so that those for the latest shapes only are kept
 
     def _path_of(self, graph: Graph) -> Path:
         if id(graph) not in self._paths:

@@ -36,10 +36,12 @@ Shapes = tuple[tuple[int, ...], ...]
 ProgramKey = tuple[Shapes, bool, bool, tuple[bool, ...]]
 """Shapes of the inputs, training, gradients of the inputs, and for each parameter whether it requires a gradient."""
 
-_SIZES = 4  # sizes of inputs whose programs for inference are kept
+_SIZES = 4  # sizes of inputs whose programs for inference are kept, however large they are
 _IDLE = max(8, 2 * (os.cpu_count() or 1))  # programs of one size that are kept while they do not run
 _RECORDINGS = 16  # recordings that a network keeps, for different modes of its parts and shapes of its inputs
-_IDLE_SHAPES = 8  # shapes of inputs whose programs for inference are kept
+_IDLE_SHAPES = 8  # shapes of inputs whose programs for inference are kept, of all recordings
+_IDLE_BYTES = 32 << 20  # the same for more shapes: a decoder meets one more step of its past at every call
+_MOST_SHAPES = 128  # and so many of a recording
 _KNOWN_SHAPES = 256  # shapes of inputs whose recording is found without a search
 
 
@@ -234,11 +236,19 @@ class Recording:
             self.programs.popitem(last=False)
         return len(self.programs)
 
-    def forget_idle(self, keep: int) -> int:
-        """Drop all programs for inference but those of the latest shapes, and return how many shapes are left."""
-        while len(self._idle) > keep:
-            self._idle.popitem(last=False)
-        return len(self._idle)
+    def forget_idle(self, keep: int, budget: int) -> tuple[int, int]:
+        """Drop programs for inference, those of the oldest shapes first; returns how many shapes are left, and their bytes.
+
+        The latest ``keep`` shapes stay, and more as long as the programs of all take at most ``budget`` bytes.
+        """
+        taken = {shapes: sum(program.kept_bytes for program in lent) for shapes, lent in self._idle.items()}
+        total = sum(taken.values())
+        for shapes, count in taken.items():
+            if len(self._idle) <= keep or (len(self._idle) <= _MOST_SHAPES and total <= budget):
+                break
+            del self._idle[shapes]
+            total -= count
+        return len(self._idle), total
 
     def idle(self, shapes: Shapes) -> Program | None:
         """An idle program for inference, for the caller alone until it is given back; None if there is none."""
@@ -269,9 +279,9 @@ class Recording:
         shapes = program.shapes
         idle = self._idle.get(shapes)
         if idle is None:
-            idle = self._idle.setdefault(shapes, [])
-            self.forget_idle(_SIZES)
-        if len(idle) < _IDLE:
+            self._idle.setdefault(shapes, []).append(program)
+            self.forget_idle(_SIZES, _IDLE_BYTES)
+        elif len(idle) < _IDLE:
             idle.append(program)
 
 
@@ -309,9 +319,10 @@ def recording_of(network: Module, training: bool, shapes: Shapes | None = None, 
         else:
             current.remove(known)
         network._recordings = [*current, known][-_RECORDINGS:]
-        room = _IDLE_SHAPES
+        room, budget = _IDLE_SHAPES, _IDLE_BYTES
         for recorded in reversed(network._recordings):
-            room -= recorded.forget_idle(room)
+            left, taken = recorded.forget_idle(max(room, 0), budget)
+            room, budget = room - left, budget - taken
         if before is None or before not in current:
             network._built = known
     if network._training == training:
