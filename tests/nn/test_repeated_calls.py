@@ -111,3 +111,19 @@ def test_programs_that_are_kept_have_a_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(_recording, "_IDLE_BYTES", 0)
     run()
     assert len(recording._idle) == 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_lstm_of_random_sizes_follows_its_weights(seed: int) -> None:
+    """Weights are kept joined or packed from call to call, until they change."""
+    random = np.random.RandomState(seed)
+    batch, steps, inputs, hidden = (int(random.choice(n)) for n in ((1, 2, 9), (1, 1, 2, 5), (3, 40, 130), (1, 17, 40)))
+    net = nn.LSTM(inputs, hidden, bidirectional=bool(seed % 2)).build((steps, inputs), seed=seed).eval()
+    x = numbers(batch, steps, inputs, seed=seed)
+    for _ in range(3):
+        for _ in range(4):
+            y, _ = net(x)
+        again = copy.deepcopy(net)  # without programs
+        np.testing.assert_array_equal(y, again(x)[0])
+        for parameter in net.parameters():
+            parameter.data = parameter.data + 0.1

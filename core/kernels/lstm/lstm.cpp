@@ -278,6 +278,8 @@ class Lstm : public LstmPlan {
         join_weights(s, cell, joined);
         pack_matrix_b(p, to, call.threads);
       });
+    else if (kept)  // few rows, such as one step of one sample, read them as they are
+      p.b = kept->get(call.weights, kWeights, s.wide * cell.in, [&](float* to) { join_weights(s, cell, to); });
     else
       join_weights(s, cell, joined);
     matrix_product(p, call.threads);
