@@ -13,6 +13,7 @@ import pytest
 
 from networks import numbers
 from openbnns import nn
+from openbnns.graph.operations.lstm import _ByLength
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
 from openbnns.nn import recording as _recording
@@ -127,3 +128,54 @@ def test_an_lstm_of_random_sizes_follows_its_weights(seed: int) -> None:
         np.testing.assert_array_equal(y, again(x)[0])
         for parameter in net.parameters():
             parameter.data = parameter.data + 0.1
+
+
+class WithLengths(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Any, lengths: Any) -> Any:
+        y, states = self.layer(x, None, lengths=lengths)
+        return y, states
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_lstm_over_lengths_equals_one_over_the_part(seed: int) -> None:
+    """Lengths that are equal take another path than those that differ; many change in turns."""
+    random = np.random.RandomState(seed)
+    batch, steps, hidden = (1, 3)[seed % 2], 11, 1 + 16 * (seed % 3)
+    net = (
+        WithLengths(nn.LSTM(5, hidden, bidirectional=seed > 2, bias=seed != 1)).build((steps, 5), (), seed=seed).eval()
+    )
+    for run in range(25):
+        x = numbers(batch, steps, 5, seed=run)
+        lengths = random.randint(1, steps + 1, batch) if run % 3 == 0 else np.full(batch, random.randint(1, steps + 1))
+        y, states = net(x, lengths)
+        for i, length in enumerate(lengths):
+            part, ends = net.layer(x[i : i + 1, :length])
+            np.testing.assert_allclose(y[i : i + 1, :length], part, atol=1e-6)
+            assert not y[i, length:].any()
+            for state, end in zip(states, ends, strict=True):
+                np.testing.assert_allclose(
+                    np.asarray(state).reshape(len(end), batch, hidden)[:, i], end[:, 0], atol=1e-6
+                )
+        if run == 12:
+            for parameter in net.parameters():
+                parameter.data = 0.9 * parameter.data
+    with pytest.raises(ValueError, match=f"sample 0 has length {steps + 1}"):
+        net(x, np.full(batch, steps + 1))
+    with pytest.raises(ValueError, match="sample 0 has length 0"):
+        net(x, np.zeros(batch, np.int64))
+
+
+def test_equal_lengths_run_natively() -> None:
+    net = WithLengths(nn.LSTM(5, 7)).build((4, 5), (), seed=0).eval()
+    for _ in range(3):
+        net(numbers(2, 4, 5), np.array([3, 3]))
+    program = recording_of(net, False).idle(((2, 4, 5), (2,)))
+    assert program is not None
+    runs = [call.func.__self__ for _, calls in program.forward_calls for call in calls if hasattr(call, "func")]
+    (run,) = (one for one in runs if isinstance(one, _ByLength))
+    (calls,) = run._native.values()
+    assert set(calls.kinds()) == {"native"}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import LearningPhase, LSTMLayer
-from ..calls import Call, Calls, NumpyCall, PlanCall, adding, copying
+from ..calls import Call, CallList, Calls, NestedCall, NumpyCall, PlanCall, adding, arrays, clearing, copying, in_turn
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
 from ..tensor import Array, Tensor
 from .base import IN_PLACE, wanted
 from .recurrent import InitialState, require_lengths, values
+
+_LENGTHS = 8  # of sequences whose native calls are kept
 
 
 class Lstm(Operation):
@@ -70,11 +73,17 @@ class Lstm(Operation):
         return array
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
-        (batch, steps, _), h = x[0].shape, self.hidden
-        kept = _Kept(self, x[0].shape, training, y[0].dtype)
+        kept = _Kept(self, x[0].shape, training, y[0].dtype, sorts=self.lengths is not None)
         if training:
             self._trained = kept  # belongs to the program being made, whose backward pass comes next
-        outputs = self._by_steps(0, batch, 1, h)
+        outputs = self._by_steps(0, len(x[0]), 1, self.hidden)
+        calls = self._forward_calls(kept, x, y, outputs, training)
+        if not kept.sorts or training:
+            return calls
+        return NestedCall(_ByLength(self, x, y, outputs, calls).run)
+
+    def _forward_calls(self, kept: _Kept, x: list[Array], y: list[Array], outputs: Array, training: bool) -> list[Call]:
+        (batch, steps, _), h = x[0].shape, self.hidden
         final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)
         if self._bias is not None:
@@ -128,16 +137,52 @@ class Lstm(Operation):
         return calls
 
 
+class _ByLength:
+    """Runs for inference of sequences with lengths: native calls if all samples end at the same step, else those that sort.
+
+    The native calls of the latest lengths are kept.
+    """
+
+    def __init__(self, operation: Lstm, x: list[Array], y: list[Array], outputs: Array, sorting: list[Call]) -> None:
+        self._operation, self._x, self._y, self._outputs, self._sorting = operation, x, y, outputs, sorting
+        self._native: OrderedDict[int, CallList] = OrderedDict()
+
+    def run(self, weights: int = 0) -> None:
+        lengths, steps = self._x[-1], self._x[0].shape[1]
+        end = int(lengths[0]) if len(lengths) else 0
+        if not 1 <= end <= steps or (lengths != end).any():
+            in_turn(self._sorting)
+            return
+        calls = self._native.pop(end, None)
+        if calls is None:
+            calls = self._until(end)
+            if len(self._native) == _LENGTHS:
+                self._native.popitem(last=False)
+        self._native[end] = calls
+        calls.run(weights)
+
+    def _until(self, end: int) -> CallList:
+        """The calls for sequences that end at a step, and zeros behind it."""
+        (x, *states, _), (y, *final) = self._x, self._y
+        part = x[:, :end]
+        kept = _Kept(self._operation, part.shape, False, y.dtype, sorts=False)
+        calls = self._operation._forward_calls(kept, [part, *states], [y[:, :end], *final], self._outputs[:end], False)
+        if end < y.shape[1]:
+            calls.append(clearing(y[:, end:]))
+        return CallList([*arrays(calls), *(p.array for p in self._operation.parameters)], calls)
+
+
 class _Kept:
     """The tensors of a program's forward pass in the order of the layer: time in front, long sequences first.
 
     Without lengths, that order is always the same, and every copy is a native call.
     """
 
-    def __init__(self, operation: Lstm, shape: Sequence[int], training: bool, kind: np.dtype[Any]) -> None:
+    def __init__(
+        self, operation: Lstm, shape: Sequence[int], training: bool, kind: np.dtype[Any], *, sorts: bool
+    ) -> None:
         batch, steps, inputs = shape
-        self.operation = operation
-        self.sorts = operation.lengths is not None
+        self.operation, self.sorts = operation, sorts
         self.sequence = np.empty((steps, batch, inputs), kind)
         self.states = [np.empty((1, 1, batch, operation.hidden), kind) for _ in operation.initial]
         self.cache: Array | None = None
