@@ -221,8 +221,12 @@ bool select_plain(int kind, nb::handle whole_array, nb::handle part_array, nb::h
     if (p.shape[a] != size || (per_element && i.shape[a] != size)) return false;
     if (a != axis) (a < axis ? s.outer : s.inner) *= size;
   }
-  return perform({whole.begin(), part.begin(), index.begin()},
-                 selecting(kind, s, static_cast<int>(i.itemsize), {length}, 0));
+  Operation operation;
+  operation.places = {whole.begin(), part.begin(), index.begin()};
+  operation.bytes = w.len + p.len + i.len;
+  operation.work = selecting(kind, s, static_cast<int>(i.itemsize), {length}, 0);
+  operation.enabled = &fast_calls_enabled;
+  return perform(std::move(operation));
 }
 
 // The k largest of x along an axis into values, and their indices (int32 or int64) unless that is None, if these are

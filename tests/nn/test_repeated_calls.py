@@ -179,3 +179,48 @@ def test_equal_lengths_run_natively() -> None:
     (run,) = (one for one in runs if isinstance(one, _ByLength))
     (calls,) = run._native.values()
     assert set(calls.kinds()) == {"native"}
+
+
+class Picking(nn.Module):
+    """Entries and elements by whole numbers that are computed, so that other numbers lie there between two runs."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis, self.table = axis, nn.Embedding(50, 3)
+
+    def forward(self, x: Any, places: Any) -> Any:
+        order = F.argsort(x, self.axis)
+        taken = x[:, places] if self.axis == 1 else x[places]
+        rows = self.table(F.argmax(x, 1))
+        return F.gather(x, self.axis, order) * 2, taken + 1, rows * 3
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lookups_run_natively(axis: int) -> None:
+    x, places = numbers(4, 5), np.array([3, 1, 0])
+    net = Picking(axis)
+    net.build((5,), (), seed=0)
+    net.eval()
+    for seed in range(8):
+        x, places = numbers(4, 5, seed=seed), np.random.RandomState(seed).randint(-3, 4, 3) if seed % 2 else places
+        gathered, taken, rows = net(x, abs(places))
+        np.testing.assert_array_equal(gathered, 2 * np.sort(x, axis))
+        np.testing.assert_array_equal(taken, np.take(x, abs(places), axis) + 1)
+        np.testing.assert_array_equal(rows, 3 * net.table.weight.data[x.argmax(1)])
+    described = net.program(((4, 5), (3,)), training=False).describe()
+    kinds = {row[1]: row[3] for row in described.rows if row[1] in ("Take", "TakeAlong", "Embedding")}
+    assert kinds == {"Take": "native", "TakeAlong": "native", "Embedding": "native"}
+
+
+def test_numbers_that_count_from_the_end_and_those_out_of_range() -> None:
+    class Rows(nn.Module):
+        def forward(self, x: Any, places: Any) -> Any:
+            return x[places]
+
+    rows, x = Rows().eval(), numbers(4, 5)
+    for places in ([0, 3], [1, 2], [-1, 0], [2, -4], [1, 1], [0, 3]):
+        np.testing.assert_array_equal(rows(x, np.array(places)), x[places])
+    for places in ([0, 4], [-5, 1]):
+        with pytest.raises(IndexError, match="has 4 entries"):
+            rows(x, np.array(places))
+    np.testing.assert_array_equal(rows(x, np.array([3, 0])), x[[3, 0]])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import EmbeddingLayer, ReductionFunction, Shape, scatter
+from ...layers.selection import gather_plain
 from ..calls import Calls, NumpyCall, PlanCall, clearing, computing, copying
 from ..graph import Graph
 from ..operation import Operation
@@ -127,7 +128,8 @@ class Take(Operation):
             taken: Array = np.take(whole, indices, self.axis)
             return taken
 
-        return computing(y, formula)
+        entries = y.reshape(*y.shape[: self.axis], indices.size, *y.shape[self.axis + indices.ndim :])
+        return _gathering(whole, indices.reshape(-1), entries, self.axis, computing(y, formula))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target, indices = dx[0], x[1]
@@ -148,7 +150,8 @@ class TakeAlong(Operation):
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         whole, indices = x
-        return computing(y, lambda: whole[_places(indices, self.axis, whole, "gather")])
+        formula = computing(y, lambda: whole[_places(indices, self.axis, whole, "gather")])
+        return _gathering(whole, indices, y, self.axis, formula)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target, indices = dx[0], x[1]
@@ -227,6 +230,16 @@ def _places(indices: Array, axis: int, whole: Array, who: str) -> tuple[Any, ...
     """An index of NumPy for the elements that whole numbers name along an axis, each at its own place along all others."""
     require_range(indices, 0, whole.shape[axis], f"{who}: axis {axis}")
     return tuple(indices if i == axis else n for i, n in enumerate(np.ogrid[tuple(map(slice, indices.shape))]))
+
+
+def _gathering(whole: Array, indices: Array, target: Array, axis: int, otherwise: NumpyCall) -> PlanCall:
+    """A call that gathers entries natively, or by a formula where an index is negative or out of range."""
+
+    def gather() -> None:
+        if not gather_plain(whole, indices, target, axis):
+            otherwise()
+
+    return PlanCall(gather)
 
 
 def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -> NumpyCall:
