@@ -60,12 +60,37 @@ class Guards:
         return True
 
 
+class Place(NamedTuple):
+    """Where a run finds a value: among its arrays, or in what a leaf holds, and the shape that it has there."""
+
+    value: Tensor | None
+    leaf: Any  # a parameter or an array if there is no value
+    shape: tuple[int, ...]
+
+    def array(self, held: Mapping[Tensor, Array]) -> Array:
+        """The array of the value in a run, of which ``held`` has the arrays."""
+        array: Array
+        if self.value is not None:
+            array = held[self.value]
+        else:
+            array = self.leaf.array if isinstance(self.leaf, Parameter) else self.leaf
+        return array if array.shape == self.shape else array.reshape(self.shape)
+
+
+class BoundSegment(NamedTuple):
+    """A segment for known sizes: its program, what that reads and where to, and what the operation behind it reads."""
+
+    program: Program | None
+    fed: list[tuple[Place, Array]]
+    read: list[Place]
+
+
 class Segment(NamedTuple):
     """A part of a graph without operations that find sizes, if it computes anything, and the one that follows, if any."""
 
     graph: Graph | None
     following: SizedByData | None
-    programs: OrderedDict[tuple[int, ...], Program]
+    bound: OrderedDict[tuple[int, ...], BoundSegment]
 
 
 def segments_of(graph: Graph) -> list[Segment]:
@@ -102,6 +127,7 @@ class Path:
         self._sizes: dict[str, int] = {}
         self._guards: list[Guards] = []  # of each segment: those that its sizes are the last to decide
         self._guarded = -1  # guards of the recording when they were sorted
+        self._outputs: dict[tuple[int, ...], list[Place]] = {}  # by the sizes of the run
 
     def _with_gradient(self, input_gradients: bool) -> set[Tensor]:
         wanted = {v for v in self.graph.inputs if input_gradients and v.dtype == FLOAT32}
@@ -124,19 +150,18 @@ class Path:
         if self._guarded != len(self.graph.sizes.guards):
             self._sort_guards(known)
         for segment, guards in zip(self.segments, self._guards, strict=True):
-            program: Program | None = None
+            program, fed, read = self._bound(segment, known)
             context: FunctionContext | None = None
             results: list[Array] = []
-            if segment.graph is not None:
-                program = self._program(segment, known)
-                for i, value in enumerate(segment.graph.inputs):
-                    np.copyto(program.inputs[i], held[value].reshape(program.inputs[i].shape))
+            if program is not None:
+                for place, target in fed:
+                    target[...] = place.array(held)
                 if seed is not None:
                     program.seed(*seed)
                 program.forward(weights)
-                held.update(zip(segment.graph.outputs, program.outputs, strict=True))
+                held.update(zip(program.graph.outputs, program.outputs, strict=True))
             if segment.following is not None:
-                arrays = [self._array(v, held, known) for v in segment.following.inputs]
+                arrays = [place.array(held) for place in read]
                 results, numbers, context = segment.following.run(arrays, self.training)
                 known |= numbers
                 if not guards.are_met(known):
@@ -145,7 +170,7 @@ class Path:
             self._latest.append((program, context, results))
         if self.graph.unfinished is not None:
             raise OtherNumbers([known[name] for name in self.graph.sizes.computed])
-        return [self._array(v, held, known) for v in self.graph.outputs]
+        return [place.array(held) for place in self._ends(known)]
 
     def _sort_guards(self, known: Iterable[str]) -> None:
         """Let each guard wait for the segment behind which all sizes that it compares are known."""
@@ -156,26 +181,44 @@ class Path:
             self._guards.append(Guards([guard for guard, needed in left if needed <= names]))
             left = [(guard, needed) for guard, needed in left if not needed <= names]
 
-    def _program(self, segment: Segment, known: Mapping[str, int]) -> Program:
-        assert segment.graph is not None
+    def _bound(self, segment: Segment, known: Mapping[str, int]) -> BoundSegment:
+        """A segment for these sizes, made now if none of the latest is for them."""
         key = tuple(known.values())
-        program = segment.programs.pop(key, None)
-        if program is None:
+        bound = segment.bound.pop(key, None)
+        if bound is None:
+            bound = self._bind(segment, known)
+            while len(segment.bound) >= _PROGRAMS:
+                segment.bound.popitem(last=False)
+        segment.bound[key] = bound
+        return bound
+
+    def _bind(self, segment: Segment, known: Mapping[str, int]) -> BoundSegment:
+        program, fed = None, []
+        if segment.graph is not None:
             gradients = [i for i, v in enumerate(segment.graph.inputs) if v in self._wanted]
             program = Program(segment.graph, known, training=self.training, input_gradients=gradients)
-            while len(segment.programs) >= _PROGRAMS:
-                segment.programs.popitem(last=False)
-        segment.programs[key] = program
-        return program
+            pairs = zip(segment.graph.inputs, program.inputs, strict=True)
+            fed = [(Place(value, None, target.shape), target) for value, target in pairs]
+        following = [] if segment.following is None else segment.following.inputs
+        return BoundSegment(program, fed, [self._place(value, known) for value in following])
 
-    def _array(self, value: Tensor, held: Mapping[Tensor, Array], known: Mapping[str, int]) -> Array:
-        leaf = value.storage.leaf
-        if leaf is None and value.source is None:
-            return held[value]
-        array = held[value.storage] if leaf is None else leaf.array if isinstance(leaf, Parameter) else leaf
-        if isinstance(array, Size):
-            array = np.full((), array.expression.value(known), np.float32)
-        return np.asarray(array).reshape(value.concrete(known))
+    def _ends(self, known: Mapping[str, int]) -> list[Place]:
+        """Where the outputs are for these sizes."""
+        key = tuple(known.values())
+        places = self._outputs.get(key)
+        if places is None:
+            if len(self._outputs) == _PROGRAMS:
+                self._outputs.clear()
+            places = self._outputs[key] = [self._place(value, known) for value in self.graph.outputs]
+        return places
+
+    def _place(self, value: Tensor, known: Mapping[str, int]) -> Place:
+        leaf, shape = value.storage.leaf, value.concrete(known)
+        if isinstance(leaf, Size):
+            leaf = np.full((), leaf.expression.value(known), np.float32)
+        if leaf is None and value.source is not None:
+            return Place(value.storage, None, shape)
+        return Place(value if leaf is None else None, leaf, shape)
 
     def backward(self, output_gradients: Sequence[Array | None], input_gradients: bool) -> list[Array | None]:
         """Gradients of all parameters into their ``grad``; gives those of the inputs."""
@@ -229,8 +272,9 @@ class Path:
     def timed(self) -> Iterator[tuple[str, TimedCall | None]]:
         """The calls of the segments for the sizes of the latest run, and None for what runs in between, with its title."""
         for segment in self.segments:
-            if segment.graph is not None and segment.programs:
-                for row in next(reversed(segment.programs.values())).timed():
+            program = next(reversed(segment.bound.values())).program if segment.bound else None
+            if program is not None:
+                for row in program.timed():
                     yield type(row.operation).__name__, row
             if segment.following is not None:
                 yield segment.following.title, None
@@ -330,7 +374,7 @@ class SegmentedProgram:
         self._results = None
         if [y.shape for y in results] == [y.shape for y in self._fixed]:
             for target, result in zip(self._fixed, results, strict=True):
-                np.copyto(target, result)
+                target[...] = result
         elif self._bound:
             raise TypeError(
                 f"{self._who()} gives {', '.join(str(y.shape) for y in results)} for a batch for which it gave "

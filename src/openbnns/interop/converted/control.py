@@ -37,7 +37,8 @@ class Numbers(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
-        return np.rint(x).astype(np.int64).reshape(-1)
+        numbers = np.asarray(x)
+        return (np.rint(numbers) if numbers.dtype.kind == "f" else numbers).astype(np.int64).reshape(-1)
 
 
 def read_numbers(x: ForeignTensor, what: str, example: int = _EXAMPLE) -> list[AnySize]:
