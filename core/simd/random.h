@@ -14,8 +14,8 @@ struct RandomStream {
 };
 
 // Numbers 4b .. 4b + 3 of the stream are the four words of the block with counter (b, draw) and key seed; this many
-// blocks are computed side by side so that the compiler can use vectors.
-constexpr int kRandomBlocks = 16;
+// blocks are computed side by side: two vectors, because the rounds of one wait for each other.
+constexpr int kRandomBlocks = kWidth == 16 ? 32 : 16;
 constexpr int kRandomGroup = 4 * kRandomBlocks;
 
 #if defined(__AVX2__)
@@ -47,35 +47,41 @@ OPENBNNS_INLINE void multiply_words(RandomVec a, uint32_t factor, RandomVec& hig
 inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRandomGroup]) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kStep0 = 0x9E3779B9, kStep1 = 0xBB67AE85;
-  for (int lane = 0; lane < kRandomBlocks; lane += kWidth) {
-    const uint64_t block = first / 4 + static_cast<uint64_t>(lane);
+  constexpr int kVectors = kRandomBlocks / kWidth;
+  RandomVec counter[kVectors][4];
+  for (int v = 0; v < kVectors; v++) {
+    const uint64_t block = first / 4 + static_cast<uint64_t>(v * kWidth);
     const auto block_low = static_cast<uint32_t>(block);
-    RandomVec counter[4];
-    for (int i = 0; i < kWidth; i++) counter[0][i] = block_low + static_cast<uint32_t>(i);
+    for (int i = 0; i < kWidth; i++) counter[v][0][i] = block_low + static_cast<uint32_t>(i);
     // A lane whose lower half has run over: the comparison gives -1.
-    const auto carries = reinterpret_cast<RandomVec>(counter[0] < block_low);
-    counter[1] = static_cast<uint32_t>(block >> 32) - carries;
-    counter[2] = static_cast<uint32_t>(stream.draw) - RandomVec{};
-    counter[3] = static_cast<uint32_t>(stream.draw >> 32) - RandomVec{};
-    uint32_t key0 = static_cast<uint32_t>(stream.seed), key1 = static_cast<uint32_t>(stream.seed >> 32);
-    OPENBNNS_UNROLL for (int round = 0; round < 10; round++) {
+    const auto carries = reinterpret_cast<RandomVec>(counter[v][0] < block_low);
+    counter[v][1] = static_cast<uint32_t>(block >> 32) - carries;
+    counter[v][2] = static_cast<uint32_t>(stream.draw) - RandomVec{};
+    counter[v][3] = static_cast<uint32_t>(stream.draw >> 32) - RandomVec{};
+  }
+  uint32_t key0 = static_cast<uint32_t>(stream.seed), key1 = static_cast<uint32_t>(stream.seed >> 32);
+  OPENBNNS_UNROLL for (int round = 0; round < 10; round++) {
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+      RandomVec* c = counter[v];
       RandomVec high0, low0, high1, low1;
-      multiply_words(counter[0], kMultiplier0, high0, low0);
-      multiply_words(counter[2], kMultiplier1, high1, low1);
-      counter[0] = high1 ^ counter[1] ^ key0;
-      counter[1] = low1;
-      counter[2] = high0 ^ counter[3] ^ key1;
-      counter[3] = low0;
-      key0 += kStep0;
-      key1 += kStep1;
+      multiply_words(c[0], kMultiplier0, high0, low0);
+      multiply_words(c[2], kMultiplier1, high1, low1);
+      c[0] = high1 ^ c[1] ^ key0;
+      c[1] = low1;
+      c[2] = high0 ^ c[3] ^ key1;
+      c[3] = low0;
     }
-    const auto part = [&](int i) { return reinterpret_cast<Vec>(counter[i]); };
+    key0 += kStep0;
+    key1 += kStep1;
+  }
+  OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+    const auto part = [&](int i) { return reinterpret_cast<Vec>(counter[v][i]); };
     const Vec pairs[2][2] = {{interleave_low(part(0), part(2)), interleave_high(part(0), part(2))},
                              {interleave_low(part(1), part(3)), interleave_high(part(1), part(3))}};
     OPENBNNS_UNROLL for (int half = 0; half < 2; half++) {
       const Vec joined[2] = {interleave_low(pairs[0][half], pairs[1][half]),
                              interleave_high(pairs[0][half], pairs[1][half])};
-      std::memcpy(words + 4 * lane + 2 * half * kWidth, joined, sizeof joined);
+      std::memcpy(words + (4 * v + 2 * half) * kWidth, joined, sizeof joined);
     }
   }
 }

@@ -93,10 +93,9 @@ class Heads {
                  int64_t columns) const;
   Vec largest_of(float* scores, int64_t visible) const;
   Vec exponentials(float* scores, int64_t columns, int64_t visible, float scale, float shift) const;
-  void drop(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
-            int64_t columns) const;
-  void draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
-            int64_t columns) const;
+  void drop(const uint32_t* words, float* scores, int64_t columns) const;
+  const uint32_t* draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t i, int64_t rows,
+                       int64_t column, int64_t columns) const;
 
   // What a worker does of a group of a head at a time: the gradients of q of some positions, those of k and v of some
   // source rows, or all of them.
@@ -112,10 +111,11 @@ class Heads {
   void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
                      int64_t rows, int64_t column, bool scores, const Ahead& ahead) const;
   template <bool kDrops, bool kScores>
-  void limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const;
+  void limited_gradients(const Tiles& t, const uint32_t* words, int64_t i, int64_t columns, int64_t visible,
+                         float lse) const;
   template <class Added>
-  void masked_gradients(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, int64_t i,
-                        int64_t column, int64_t columns, float lse, bool scores) const;
+  void masked_gradients(const HeadsCall& call, const Tiles& t, const uint32_t* words, const Added& added, int64_t row,
+                        int64_t i, int64_t column, int64_t columns, float lse, bool scores) const;
   void sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& e, int64_t column, bool scores) const;
   void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group,
                            const Sources& sources) const;
@@ -123,6 +123,7 @@ class Heads {
 
   // Tiles of rows that target positions are cut into.
   int64_t tiles_of_rows() const { return (s_.target + tile_ - 1) / tile_; }
+  bool draws_several() const { return rows_ <= kRandomGroup; }
 
   const HeadsShape s_;
   const int64_t rows_;       // S'

@@ -105,7 +105,7 @@ Heads::Tiles Heads::tiles(bool backward) const {
                      strip_,
                      strip_,
                      strip_,
-                     block_,
+                     draws_several() ? kWidth * rows_ + kBlock : block_,
                      strip_,
                      kStripTiles};
   constexpr int kParts = sizeof sizes / sizeof *sizes;
@@ -225,11 +225,17 @@ int64_t Heads::find_limits(const HeadsCall& call, const Pair& pair, const Tiles&
   return most;
 }
 
-// The random words of a row of scores, from `column` on.
-void Heads::draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
-                 int64_t columns) const {
-  const uint64_t first = pair.first_number + static_cast<uint64_t>(row * rows_ + column);
-  fill_random(call.stream, first, t.words, columns, [](uint32_t word) { return word; });
+// The random words of row i of `rows` rows of scores that begin at position `row`, from `column` on. They are drawn in
+// groups: of rows shorter than a group, whose numbers follow each other, several are drawn at the first of them.
+const uint32_t* Heads::draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t i,
+                            int64_t rows, int64_t column, int64_t columns) const {
+  const int64_t place = draws_several() ? i % kWidth : 0;
+  if (place == 0) {
+    const uint64_t first = pair.first_number + static_cast<uint64_t>((row + i) * rows_ + column);
+    const int64_t count = draws_several() ? std::min<int64_t>(kWidth, rows - i) * rows_ - column : columns;
+    fill_random(call.stream, first, t.words, count, [](uint32_t word) { return word; });
+  }
+  return t.words + place * rows_;
 }
 
 }  // namespace OPENBNNS_ISA

@@ -174,39 +174,39 @@ void Heads::gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& 
     if (column == 0) ahead.ask(i);
     const int64_t columns = e.columns_of_row(i);
     const float lse = pair.lse[row + i];
-    if (call.drops && columns > 0) draw(call, pair, t, row + i, column, columns);
+    const uint32_t* words = call.drops ? draw(call, pair, t, row, i, rows, column, columns) : nullptr;
     if (pair.limited) {
       const int64_t visible = std::clamp<int64_t>(t.limit[i] - column, 0, columns);
       if (call.drops && scores)
-        limited_gradients<true, true>(t, i, columns, visible, lse);
+        limited_gradients<true, true>(t, words, i, columns, visible, lse);
       else if (call.drops)
-        limited_gradients<true, false>(t, i, columns, visible, lse);
+        limited_gradients<true, false>(t, words, i, columns, visible, lse);
       else if (scores)
-        limited_gradients<false, true>(t, i, columns, visible, lse);
+        limited_gradients<false, true>(t, words, i, columns, visible, lse);
       else
-        limited_gradients<false, false>(t, i, columns, visible, lse);
+        limited_gradients<false, false>(t, words, i, columns, visible, lse);
       continue;
     }
     const uint8_t* added = pair.added ? pair.added + (row + i) * pair.row_bytes : nullptr;
     if (!added)
-      masked_gradients(call, t, NothingAdded{}, row + i, i, column, columns, lse, scores);
+      masked_gradients(call, t, words, NothingAdded{}, row + i, i, column, columns, lse, scores);
     else if (call.added_is_boolean)
-      masked_gradients(call, t, BytesAdded{added, s_.source}, row + i, i, column, columns, lse, scores);
+      masked_gradients(call, t, words, BytesAdded{added, s_.source}, row + i, i, column, columns, lse, scores);
     else
-      masked_gradients(call, t, FloatsAdded{reinterpret_cast<const float*>(added), s_.source}, row + i, i, column,
-                       columns, lse, scores);
+      masked_gradients(call, t, words, FloatsAdded{reinterpret_cast<const float*>(added), s_.source}, row + i, i,
+                       column, columns, lse, scores);
   }
 }
 
 // Row i of a strip, whose first `visible` scores count.
 template <bool kDrops, bool kScores>
-void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const {
+void Heads::limited_gradients(const Tiles& t, const uint32_t* words, int64_t i, int64_t columns, int64_t visible,
+                              float lse) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
   const Vec subtracted = splat(lse), mean = splat(kScores ? t.factor[i] : 0.0f);
   const Vec hidden = splat(lse > -math::kInfinity ? 0.0f : math::kNaN);
   const IntVec end = splat_int(static_cast<int32_t>(visible));
   float *const scores = t.scores + i * kBlock, *const ds = t.ds + i * kBlock;
-  const uint32_t* words = t.words;
   const int32_t threshold = threshold_;
   auto put = [&](int64_t j, int64_t place, Vec p) {
     const Vec factor = kDrops ? select(are_kept(words + j, threshold), kept, Vec{}) : Vec{};
@@ -224,13 +224,12 @@ void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_
 }
 
 template <class Added>
-void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, int64_t i,
-                             int64_t column, int64_t columns, float lse, bool scores) const {
+void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const uint32_t* words, const Added& added,
+                             int64_t row, int64_t i, int64_t column, int64_t columns, float lse, bool scores) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
   const Vec subtracted = splat(lse), mean = splat(scores ? t.factor[i] : 0.0f);
   float *const to = t.scores + i * kBlock, *const ds = t.ds + i * kBlock;
   const int32_t *hidden = t.hidden, threshold = threshold_;
-  const uint32_t* words = t.words;
   const bool causal = call.causal, drops = call.drops;
   const int64_t source = s_.source;
   auto put = [&](int64_t j, int64_t place) {

@@ -103,7 +103,8 @@ void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t
       if (column == 0) ahead.ask(first + i);
       float* scores = t.scores + (first + i) * kBlock;
       each[i] = exponentials(scores, columns[i], visible[i], scale, t.factor[first + i]);
-      if (call.drops) drop(call, pair, t, row + first + i, scores, column, visible[i]);
+      if (call.drops)
+        drop(draw(call, pair, t, row + first, i, count, column, round_up(visible[i], kBlock)), scores, visible[i]);
     }
     for (int i = count; i < kWidth; i++) each[i] = Vec{};
     store(t.total + first, load(t.total + first) * rescale + across_lanes(each, [](Vec a, Vec b) { return a + b; }));
@@ -184,12 +185,9 @@ Vec Heads::exponentials(float* scores, int64_t columns, int64_t visible, float s
 }
 
 // Dropout of exponentials whose sums are known: what it takes away still counts in them.
-void Heads::drop(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
-                 int64_t columns) const {
+void Heads::drop(const uint32_t* words, float* scores, int64_t columns) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout));
-  const uint32_t* words = t.words;
   const int32_t threshold = threshold_;
-  draw(call, pair, t, row, column, round_up(columns, kBlock));
   auto drop = [&](int64_t j, int64_t place) {
     store(scores + place, select(are_kept(words + j, threshold), load(scores + place) * kept, Vec{}));
   };

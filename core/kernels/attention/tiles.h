@@ -46,7 +46,7 @@ struct Heads::Tiles {
   float* ds;                        // the same: gradients
   float* sums;                      // [max(K, V) / 16][strip][16]: o or dq in the making
   float *largest, *total, *factor;  // [strip]
-  uint32_t* words;                  // [block], random
+  uint32_t* words;                  // random: see draw
   int32_t* limit;                   // [strip]: no score of a row counts from here on
   int32_t* reach;                   // [tiles of a strip]: the largest of them, at least 1
 };
