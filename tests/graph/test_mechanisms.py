@@ -127,3 +127,33 @@ def test_networks_use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     differing = (seed for seed in range(1000, 1000 + NETWORKS) if differs(draw(seed)))
     assert len(list(islice(differing, 3))) == 3
+
+
+class Branches(nn.Module):
+    """Sums with an activation whose parts are read again, or share the gradient of another sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(4)])
+
+    def forward(self, x: Any) -> Any:
+        f = nn.functional
+        a, b, c, d = (f.tanh(layer(x)) for layer in self.layers)
+        first = f.relu(a + b)
+        second = f.relu(first - d)
+        third = (f.relu(b + second) + c) * a  # the gradients of both summands are one, which c still has to read
+        return f.relu(third + first)
+
+
+def test_gradients_under_an_activation_lie_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, v = (np.random.default_rng(seed).standard_normal((5, 6), dtype=np.float32) for seed in (1, 2))
+    gradients, blocks = [], []
+    for share in (_program.share, lambda *_: None):
+        monkeypatch.setattr(_program, "share", share)
+        net = Branches().build((6,), seed=3)
+        net(x)
+        gradients.append([np.array(net.backward(v)), *(p.grad.copy() for p in net.parameters())])
+        blocks.append(len({id(block) for block in net.program(5, training=True).gradient_blocks.values()}))
+    for ours, apart in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(ours, apart)
+    assert blocks[0] < blocks[1]

@@ -3,7 +3,8 @@
 Steps run backward from the last to the first. The gradient of a value is first written by its last reader; every other
 reader writes to temporary memory for the time of its step, which is then added. The step that computed a value reads its
 gradient, which is complete by then, before it writes any other. The gradient of a sum is that of its parts as it is: a part
-shares its memory as long as no addition to one gradient would change another that is still to be read.
+shares its memory as long as no addition to one gradient would change another that is still to be read. With an activation
+behind the sum, that of all parts is one, which the step writes over that of the sum.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Target:
     owner: Any  # the parameter, or the value with the memory
     wanted: bool
     adds: bool = False  # whether it is added to what an earlier step has written
-    shared: bool = False  # it is that of the output, in the same memory
+    shared: bool = False  # it lies in the memory of that of the output
 
 
 @dataclass
@@ -59,7 +60,7 @@ def backward_steps(graph: Graph, wanted: set[Tensor]) -> list[BackwardStep]:
 
 
 def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Tensor, Tensor], None]) -> None:
-    """Mark the targets that are their step's output gradient; ``join(part, whole)`` lays both into the same memory."""
+    """Mark the targets that share memory with their step's output gradient, where ``join(part, whole)`` lays both."""
     read = {value: i for i, operation in enumerate(graph.operations) for value in operation.outputs}
     additions: dict[Any, list[int]] = {}
     for step in steps:
@@ -85,6 +86,8 @@ def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Tensor, T
         if whole in outside:
             continue
         group = [value for value in groups.pop(whole, ()) if read[value] < step.index]
+        if group and step.operation.changes_gradient:
+            continue  # they are still to be read as they are
         for number in step.operation.passed_on():
             target = step.targets[number]
             part = target.owner

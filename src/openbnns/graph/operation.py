@@ -43,6 +43,7 @@ class Operation:
     moves = False  # its outputs are elements of its inputs, whole numbers or others
     finds_sizes = False  # the sizes of its results are known only when it has run
     is_pure = False  # the same inputs give the same outputs, bit by bit: no state, no choices, no parameters beside the inputs
+    changes_gradient = False  # what it passes on is not the gradient of the output, but written over that one
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files
@@ -96,7 +97,10 @@ class Operation:
         """Seed the random numbers of the next forward pass, if the operation draws any."""
 
     def passed_on(self) -> Sequence[int]:
-        """The positions of the inputs whose gradient equals that of the output, element by element."""
+        """The positions of the inputs whose gradient equals that of the output, element by element.
+
+        With ``changes_gradient`` they equal each other, and ``backward`` can write them over that of the output.
+        """
         return ()
 
     def reads_where_told(self) -> bool:

@@ -423,9 +423,11 @@ class Program:
         places = [self._gradient(v) for v in operation.inputs]
         places += [p.grad if p.requires_grad else None for p in operation.parameters]
         sums: list[tuple[Any, Call]] = []
+        shared = [number for number, target in enumerate(step.targets) if target.shared]
         for number, (target, place) in enumerate(zip(step.targets, places, strict=True)):
             if target.shared:
-                places[number] = None
+                # One of those that are changed is written, for all of them.
+                places[number] = place if operation.changes_gradient and number == shared[0] else None
             elif target.adds and place is not None:
                 part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
                 sums.append((target.owner, adding(place, place, part, layers=self._sums)))
@@ -451,6 +453,8 @@ class Program:
         if not any(value in needed for value in operation.outputs):
             return
         used = [isinstance(target.owner, Parameter) or target.owner in needed for target in step.targets]
+        for number in shared[:1]:
+            used[number] = any(used[i] for i in shared)
         fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
         if any(place is not None for place in fewer):
             if any(place is not other for place, other in zip(places, fewer, strict=True)):

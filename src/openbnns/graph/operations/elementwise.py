@@ -49,9 +49,11 @@ class Arithmetic(ShapedOperation, ActivatedOperation):
         self.keeps_inputs = function not in _LINEAR
         super().__init__(operands, broadcast(operands, function.name.lower()))
 
+    @property
+    def changes_gradient(self) -> bool:  # type: ignore[override]
+        return self.activation is not IDENTITY
+
     def passed_on(self) -> list[int]:
-        if self.activation is not IDENTITY:
-            return []
         y, x = self.output, self.inputs
         return [i for i in _PASSED_ON.get(self.function, ()) if is_same(x[i].count, y.count)]
 
