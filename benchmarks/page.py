@@ -20,6 +20,7 @@ Record = dict[str, Any]
 NAMES = {"torch": "PyTorch", "numpy": "NumPy"}
 WIDTH, HEIGHT = 760, 350  # of a picture
 LINE_CHARACTERS, LINE_HEIGHT = 70, 24  # of its title
+PRECISIONS = ("bfloat16/", "int8/")
 LARGE = 512  # size from which a product should reach what the machine can do
 
 
@@ -30,7 +31,7 @@ def write(results: Results, path: Path) -> None:
 
 def page(results: Results) -> str:
     """The whole page as text."""
-    made = (_summary, _products, _steps, _inference, _operations, _others)
+    made = (_summary, _products, _steps, _inference, _precisions, _operations, _others)
     sections = [section for make in made if (section := make(results)) is not None]
     about = results.about
     lead = f"{results.title}; {about['cores']} cores. Measured on {about['measured']}: ours and peers in turns, in one process."
@@ -55,6 +56,13 @@ def inference_picture(results: Results) -> str:
     """Inference against peers, as an SVG file; empty if there is none."""
     figures = _compared(results, "inference/")
     title = f"Inference, {results.title}: times as fast as the best peer"
+    return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
+
+
+def precisions_picture(results: Results) -> str:
+    """Training in bfloat16 and inference in int8 against peers, as an SVG file; empty if there is none."""
+    figures = _compared(results, *PRECISIONS)
+    title = f"Training in bfloat16, inference in int8, {results.title}: times as fast as the best peer"
     return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
 
 
@@ -104,6 +112,8 @@ def summary(results: Results) -> list[tuple[str, str]]:
         ("training/", "training steps, times as fast as the best of PyTorch", "PyTorch"),
         ("training/", "training steps, times as fast as JAX", "JAX"),
         ("inference/", "inference, times as fast as onnxruntime", "onnxruntime"),
+        ("bfloat16/", "training steps in bfloat16, times as fast as PyTorch under autocast", "PyTorch"),
+        ("int8/", "inference in int8, times as fast as onnxruntime's quantized models", "onnxruntime"),
     ):
         ratios = [r for f in _compared(results, prefix) if (r := _ratio(f, peer)) is not None]
         if ratios:
@@ -185,6 +195,23 @@ def _inference(results: Results) -> Section | None:
     )
 
 
+def _precisions(results: Results) -> Section | None:
+    figures = _compared(results, *PRECISIONS)
+    if not figures:
+        return None
+    rows = [(f["name"], f["note"]) for f in results.figures if f["name"].startswith(PRECISIONS)]
+    panels = [
+        Panel("Times as fast as the best peer", _against_best(figures), large=True),
+        Panel("All numbers", _times_table(figures), wide=True),
+        Panel("Memory and accuracy", table(("network", "found"), rows, words=2), wide=True),
+    ]
+    lead = (
+        "Training steps in bfloat16 against PyTorch under autocast; compiled networks in int8 against onnxruntime's statically "
+        "quantized models."
+    )
+    return Section("precisions", "Training in bfloat16, inference in int8", panels, lead)
+
+
 def _operations(results: Results) -> Section | None:
     cases = [c for c in results.cases if not c["wrong"]]
     if not cases:
@@ -263,9 +290,9 @@ def _rate(point: Record, seconds: float | None) -> float | None:
     return None if seconds is None else point["share"] * point["ours"] / seconds
 
 
-def _compared(results: Results, prefix: str) -> list[Record]:
+def _compared(results: Results, *prefixes: str) -> list[Record]:
     """Figures that compare times with peers."""
-    return [f for f in results.figures if f["name"].startswith(prefix) and f.get("peers") and f.get("ours")]
+    return [f for f in results.figures if f["name"].startswith(prefixes) and f.get("peers") and f.get("ours")]
 
 
 def _against_best(figures: Iterable[Record]) -> Markup:

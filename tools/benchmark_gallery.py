@@ -20,17 +20,24 @@ from results import Results  # noqa: E402
 
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
 SPEED, SPEED_OF = "speed.svg", "amd-epyc-avx512-networks"  # the chart of the README, and whose results it shows
-PICTURES = {"sweep": pages.sweep_picture, "steps": pages.steps_picture, "inference": pages.inference_picture}
+PICTURES = {
+    "sweep": pages.sweep_picture,
+    "steps": pages.steps_picture,
+    "inference": pages.inference_picture,
+    "precisions": pages.precisions_picture,
+}
 ALT = {
     "sweep": "share of peak over the size of matrix products, for the four transposes",
     "steps": "training steps, times as fast as the best peer",
     "inference": "inference, times as fast as the best peer",
+    "precisions": "training in bfloat16 and inference in int8, times as fast as the best peer",
 }
 
 TOP = """# Benchmarks by processor
 
 What `make bench` measured on the processors that came by: matrix products as a share of the peak, training steps against PyTorch
-and JAX, inference against onnxruntime, and every operation against PyTorch. Both sides take turns in one process, and results are
+and JAX, inference against onnxruntime, training in bfloat16 and inference in int8 against both where the processor has
+instructions for them, and every operation against PyTorch. Both sides take turns in one process, and results are
 compared before they are timed. The peak is the most that multiply-adds on registers reached in the run; the time of a matrix
 product is that of its fastest round. Where all sides are limited to AVX2, onnxruntime is not: it has no switch for that.
 
@@ -38,6 +45,7 @@ product is that of its fastest round. Where all sides are limited to AVX2, onnxr
 make bench                        # JSON, and a page with plots, in build/bench
 python benchmarks/run.py --only sweep/                  # matrix products
 python benchmarks/run.py --only training/ --isa avx2    # without AVX-512
+python benchmarks/run.py --only bfloat16/ --only int8/  # other precisions
 python tools/benchmark_gallery.py build/bench/*.json    # writes this page
 openbnns bench                                          # three networks
 ```

@@ -66,6 +66,7 @@ def test_the_page_says_what_was_measured() -> None:
         "under emulation",
         "0.50, PyTorch eager",
         "pooling/2",
+        "of five seeds",
     ):
         assert piece.lower() in text.lower(), piece
     assert dict(page.summary(made_up())) == {
@@ -73,6 +74,8 @@ def test_the_page_says_what_was_measured() -> None:
         "training steps, times as fast as the best of PyTorch, geometric mean of 2": "1.00",
         "training steps, times as fast as JAX, geometric mean of 1": "3.00",
         "inference, times as fast as onnxruntime, geometric mean of 1": "1.50",
+        "training steps in bfloat16, times as fast as PyTorch under autocast, geometric mean of 1": "1.60",
+        "inference in int8, times as fast as onnxruntime's quantized models, geometric mean of 1": "1.20",
         "operations, times as fast as PyTorch, geometric mean of 9": f"{(2 * 1 * 2 / 3) ** (1 / 3):.2f}",
     }
 
@@ -81,10 +84,13 @@ def test_parts_that_were_not_measured_are_left_out() -> None:
     nothing = results.Results(made_up().about)
     text = page.page(nothing)
     assert "Machine and versions" in text and "Training steps" not in text and "Matrix products" not in text
-    assert page.sweep_picture(nothing) == page.steps_picture(nothing) == page.inference_picture(nothing) == ""
+    pictures = (page.sweep_picture, page.steps_picture, page.inference_picture, page.precisions_picture)
+    assert [draw(nothing) for draw in pictures] == [""] * 4
 
 
-@pytest.mark.parametrize("draw", [page.sweep_picture, page.steps_picture, page.inference_picture])
+@pytest.mark.parametrize(
+    "draw", [page.sweep_picture, page.steps_picture, page.inference_picture, page.precisions_picture]
+)
 def test_pictures_are_svg_files_that_need_nothing_else(draw: Any) -> None:
     tree = ElementTree.fromstring(draw(made_up()))
     assert tree.tag == f"{SVG}svg"
