@@ -4,7 +4,8 @@ Time runs from 0 to 2 n for n operations: operation i works forward at i and bac
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
 last reader to that of its writer. ``memory.plan`` lets buffers share memory accordingly, and ``gradients.py`` says which
 gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
-computed again. In bfloat16, what is kept is rounded (``waiting.py``).
+computed again. In bfloat16, what is kept is rounded (``waiting.py``), and steps run for a portion of the samples at a time
+(``portions.py``).
 
 Steps that depend on parameters and constants alone are settled: for inference they run when a parameter has changed, not in
 every run.
@@ -22,13 +23,14 @@ import numpy as np
 from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
-from . import waiting
+from . import portions, waiting
 from .calls import Call, CallList, adding, arrays, clearing, copying, in_turn, listed, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
 from .memory import Arena, Block, plan
 from .operation import NO_MEMORY, Operation
 from .parameter import Parameter, making
+from .portions import Chain, backward_calls, cut
 from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
 from .waiting import Key, Waiting
@@ -108,13 +110,10 @@ class Program:
             self._find_repeated()
         self._settled = set() if training or self._wide else self._settled_steps()
         self._waiting: dict[Key, Waiting] = {}
+        self._chains: dict[int, Chain] = {}  # by step: those that run in portions
         self._place()
         if training and not self._wide and graph.arithmetic.precision == engines.BFLOAT16:
-            whole, self._waiting = plan(self._blocks()), self._find_waiting()
-            self._place()
-            if plan(self._blocks()) > waiting.WORTH * whole:
-                self._waiting = {}
-                self._place()
+            self._save_memory()
         self.arena_bytes = self._allocate(arena)
         self._sums: dict[int, BinaryArithmeticLayer] = {}  # layers that add gradients, by their size
         self._numbers_of_sizes: dict[int, Array] = {}
@@ -137,17 +136,14 @@ class Program:
         ends: dict[int, list[Key]] = {}  # what begins to wait, by step
         for key, one in self._waiting.items():
             ends.setdefault(one.last, []).append(key)
-        for i, step in enumerate(self._steps):
-            step.bound_sizes, step.settled = self.sizes, settled
-            step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
-            x, y = self.arrays(step.inputs), self.arrays(step.outputs)
-            before = step.all_made()
-            calls = listed(step.forward_all(x, y, training or step.trains))
-            if not before or step.all_made() != before:  # layers of its own, which may keep weights in another form
-                self.kept_bytes += sum(p.array.nbytes for p in step.parameters)
-            calls += (copying(self._half(key), self._whole(key)) for key in ends.get(i, ()))
-            self.forward_calls.append((step, calls))
-            (self._settling if i in self._settled else self._forward).calls += calls
+        for i in range(len(self._steps)):
+            chain = self._chains.get(i)
+            if chain is None or not chain.forward:
+                self._bind_forward(i, ends.get(i, ()), settled)
+            elif i == chain.first:
+                for number in range(chain.parts):
+                    for j in range(chain.first, chain.last + 1):
+                        self._bind_forward(j, ends.get(j, ()), settled, chain, number)
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
@@ -167,6 +163,31 @@ class Program:
         lists = (self._settling, self._forward, self._backward, self._backward_of_parameters)
         self._lasting += arrays(call for steps in lists for call in steps.calls)
         self.kept_bytes += _CALL_BYTES * sum(len(steps.calls) for steps in lists)
+
+    def _bind_forward(
+        self, i: int, ends: Sequence[Key], settled: frozenset[Tensor], chain: Chain | None = None, portion: int = 0
+    ) -> None:
+        """One step of the forward pass, or a portion of it; behind it the values ``ends`` begin to wait."""
+        step, parts = self._steps[i], 1 if chain is None else chain.parts
+        step.bound_sizes, step.settled = self.sizes, settled
+        step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
+        x, y = (
+            [self._array(v) if self._is_portion(v) else cut(self._array(v), portion, parts) for v in values]
+            if chain is not None
+            else self.arrays(values)
+            for values in (step.inputs, step.outputs)
+        )
+        before = step.all_made()
+        calls = listed(step.forward_all(x, y, self.training or step.trains))
+        if not before or step.all_made() != before:  # layers of its own, which may keep weights in another form
+            self.kept_bytes += sum(p.array.nbytes for p in step.parameters)
+        for key in ends:
+            if chain is not None and key in chain.forward:
+                calls.append(copying(cut(self._half(key), portion, parts), self._whole(key)))
+            elif portion == parts - 1:
+                calls.append(copying(self._half(key), self._whole(key)))
+        self.forward_calls.append((step, calls))
+        (self._settling if i in self._settled else self._forward).calls += calls
 
     @property
     def output(self) -> Array:
@@ -203,6 +224,44 @@ class Program:
                 known.update(step.outputs)
         return settled
 
+    def _save_memory(self) -> None:
+        """Let values wait in bfloat16, and steps run in portions where that is not enough; neither if little is gained."""
+        whole = plan(self._blocks())
+        outside = {value.storage for value in (*self.graph.inputs, *self.graph.outputs)}
+        chains = portions.find_chains(
+            self._backward_steps, self._last, self._can_divide, lambda v: (self._concrete(v), self._bytes(v)), outside
+        )
+        self._use_waiting()
+        without = plan(self._blocks())
+        while True:
+            size, time = portions.most_in_use(self._blocks(), self._last)
+            chain = next((each for each in chains if each.begin <= time <= each.end), None)
+            if size <= waiting.GOAL * whole or chain is None or not chain.divide():
+                break
+            self._chains |= dict.fromkeys(chain.indices, chain)
+            self._use_waiting()
+        if self._chains and plan(self._blocks()) > waiting.WORTH * without:
+            self._chains = {}
+            self._use_waiting()
+        if plan(self._blocks()) > waiting.WORTH * whole:
+            self._waiting = {}
+            self._place()
+
+    def _use_waiting(self) -> None:
+        self._waiting = self._find_waiting()
+        self._place()
+
+    def _can_divide(self, step: BackwardStep) -> bool:
+        """True if a backward step can run for some of the samples at a time."""
+        operation = step.operation
+        return (
+            operation.by_samples
+            and all(value.storage.leaf is None and value.ndim > 0 for value in operation.inputs)
+            and not any(target.shared for target in step.targets)
+            and not any(operation.scratch_size(self.sizes, backward) for backward in (False, True))
+            and not operation.kept_size(self.sizes)
+        )
+
     def _place(self) -> None:
         """Determine when each piece of memory is in use."""
         self.gradient_blocks.clear()
@@ -212,6 +271,83 @@ class Program:
             self._place_gradients()
         self.scratch_blocks = self._place_scratch()
         self._kept_blocks = self._place_kept()
+        for (index, value), (block, _) in self._repeated.items():
+            block.size, block.start, block.end = self._bytes(value), self._last - index, self._last - index
+        self._in_portions: dict[Tensor, int] = {}  # how many of gradients of which there is memory for one at a time
+        for chain in {id(chain): chain for chain in self._chains.values()}.values():
+            self._place_portions(chain)
+
+    def _place_portions(self, chain: Chain) -> None:
+        """Place what steps use that run in portions: all of it until their end, and what only they use for one portion."""
+        joined = [id(block) for block in self.gradient_blocks.values()]
+        chain.blocks, chain.forward = {}, set()
+        for step in chain.steps:
+            for value in self._read_by(step):
+                block = self.value_blocks.get(value)
+                if value in self._waiting and self._waiting[value].in_portions:
+                    chain.blocks[value] = Block(self._bytes(value) // chain.parts, chain.begin, chain.end)
+                elif block is not None and value not in self._waiting:
+                    block.end = max(block.end, chain.end)
+            for number, target in enumerate(step.targets):
+                added = self.added_blocks.get((step.index, number))
+                if added is not None:
+                    added.size //= chain.parts if isinstance(target.owner, Tensor) else 1
+                    added.start, added.end = chain.begin, chain.end
+            owners = [target.owner for target in step.targets if isinstance(target.owner, Tensor)]
+            for value in (*step.operation.outputs, *owners):
+                block = self.gradient_blocks.get(value)
+                if block is None:
+                    continue
+                block.start, block.end = min(block.start, chain.begin), max(block.end, chain.end)
+                if value in chain.gradients and value not in self._in_portions and joined.count(id(block)) == 1:
+                    self._in_portions[value] = chain.parts
+                    block.size //= chain.parts
+            for value in {value.storage for value in step.operation.inputs}:
+                if (step.index, value) in self._repeated:
+                    block, producing = self._repeated[step.index, value]
+                    block.start, block.end = chain.begin, chain.end
+                    block.size //= chain.parts if self._repeats_portions(producing) else 1
+        self._place_forward(chain)
+
+    def _place_forward(self, chain: Chain) -> None:
+        """The same of the forward pass, for values that are computed and read in portions, which then wait."""
+        members = range(chain.first, chain.last + 1)
+        if len(members) > len(chain.steps):
+            return
+        made = {value for i in members for value in self._steps[i].outputs}
+        elsewhere = (step for i, step in enumerate(self._steps) if i not in members)
+        chain.forward = chain.blocks.keys() & made - {v.storage for step in elsewhere for v in step.inputs}
+        for i in members if chain.forward else ():
+            for value in {
+                v.storage for v in (*self._steps[i].inputs, *self._steps[i].outputs)
+            } & self.value_blocks.keys():
+                block, one = self.value_blocks[value], self._waiting.get(value)
+                if value in chain.forward:
+                    assert one is not None
+                    block.size, one.half.start = self._bytes(value) // chain.parts, chain.first
+                    block.start, block.end = chain.first, chain.last
+                else:
+                    block.start = min(block.start, chain.first) if value in made else block.start
+                    block.end = max(block.end, chain.last + 0.5)
+
+    def _is_portion(self, value: Tensor) -> bool:
+        """True for a value of which there is memory for a portion of the samples."""
+        return any(value.storage in chain.forward for chain in self._chains.values())
+
+    def _repeats_portions(self, number: int) -> bool:
+        """True for an operation that computes its output again for some of the samples at a time."""
+        step = self._steps[number]
+        return step.by_samples and not step.kept_size(self.sizes)
+
+    def _read_by(self, step: BackwardStep) -> set[Tensor]:
+        """The storages that a step that runs in portions reads in portions."""
+        operation, read = step.operation, set()
+        for value in operation.inputs if operation.keeps_inputs else ():
+            if (step.index, value.storage) not in self._repeated:
+                read.add(value.storage)
+            elif self._repeats_portions(number := self._repeated[step.index, value.storage][1]):
+                read |= {value.storage for value in self._steps[number].inputs}
+        return read.union(operation.outputs if operation.keeps_output else ())
 
     def _place_values(self) -> None:
         ends: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
@@ -259,7 +395,8 @@ class Program:
         def size(key: Key) -> int:
             return self._bytes(key) if isinstance(key, Tensor) else 4 * self._steps[key].kept_size(self.sizes)
 
-        uses = waiting.find_uses(self._steps, self._goes_back, repeated, size)
+        together = {i: chain.indices for i, chain in self._chains.items()}
+        uses = waiting.find_uses(self._steps, self._goes_back, repeated, size, together)
         never = {value.storage for value in [*self.graph.inputs, *self.graph.outputs]}
         return waiting.halved(uses, size, never | self._outside.keys(), self._last)
 
@@ -354,6 +491,7 @@ class Program:
         blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
         blocks += [one.half for one in self._waiting.values()]
+        blocks += [block for chain in self._chains.values() for block in chain.blocks.values()]
         blocks += [block for block in (*self.scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
         return list({id(block): block for block in blocks}.values())
 
@@ -362,8 +500,9 @@ class Program:
         self._memory = arena.take(size)
         return size
 
-    def _view(self, block: Block, value: Tensor) -> Array:
-        return self._piece(block, self._stored(value)).reshape(self._concrete(value))
+    def _view(self, block: Block, value: Tensor, parts: int = 1) -> Array:
+        shape = self._concrete(value)
+        return self._piece(block, self._stored(value)).reshape((*(n // parts for n in shape[:1]), *shape[1:]))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
@@ -373,7 +512,8 @@ class Program:
         if value.storage in self._outside:
             return self._outside[value.storage][0].reshape(self._concrete(value))
         if leaf is None:
-            return self._view(self.value_blocks[value.storage], value)
+            parts = next((c.parts for c in self._chains.values() if value.storage in c.forward), 1)
+            return self._view(self.value_blocks[value.storage], value, parts)
         if isinstance(leaf, Size):
             return self._size(leaf).reshape(self._concrete(value))
         array: Array = leaf.array if isinstance(leaf, Parameter) else leaf
@@ -399,7 +539,7 @@ class Program:
             outside = self._outside[value.storage][1] if value.storage in self._wanted else None
             return None if outside is None else outside.reshape(self._concrete(value))
         block = self.gradient_blocks.get(value.storage)
-        return None if block is None else self._view(block, value)
+        return None if block is None else self._view(block, value, self._in_portions.get(value.storage, 1))
 
     # Backward.
 
@@ -407,7 +547,13 @@ class Program:
         self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
         needed = self._values_with_gradient([])
         for step in self._backward_steps:
-            self._bind_step(step, needed)
+            chain = self._chains.get(step.index)
+            if chain is None:
+                self._bind_step(step, needed)
+            elif step is chain.steps[0]:
+                for number in range(chain.parts):
+                    for each in chain.steps:
+                        self._bind_step(each, needed, chain, number)
         written = {owner(value) for value in self.graph.outputs}
         written.update(target.owner for step in self._backward_steps for target in step.targets if target.wanted)
         self.trained = [p for p in self.graph.parameters if p in written]
@@ -417,10 +563,15 @@ class Program:
                 # At every run: other programs may write to this memory in between, those of other sizes share it.
                 self._backward.calls.append(clearing(gradient))
 
-    def _bind_step(self, step: BackwardStep, needed: set[Tensor]) -> None:
-        """One backward step. ``needed`` are the storages whose gradients those of the parameters follow from."""
-        operation = step.operation
-        places = [self._gradient(v) for v in operation.inputs]
+    def _bind_step(self, step: BackwardStep, needed: set[Tensor], chain: Chain | None = None, portion: int = 0) -> None:
+        """One backward step, or a portion of it. ``needed`` are the storages that gradients of the parameters follow from."""
+        operation, parts = step.operation, 1 if chain is None else chain.parts
+
+        def gradient(value: Tensor) -> Array | None:
+            array = self._gradient(value)
+            return array if array is None or value.storage in self._in_portions else cut(array, portion, parts)
+
+        places = [gradient(v) for v in operation.inputs]
         places += [p.grad if p.requires_grad else None for p in operation.parameters]
         sums: list[tuple[Any, Call]] = []
         shared = [number for number, target in enumerate(step.targets) if target.shared]
@@ -430,23 +581,16 @@ class Program:
                 places[number] = place if operation.changes_gradient and number == shared[0] else None
             elif target.adds and place is not None:
                 part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
-                sums.append((target.owner, adding(place, place, part, layers=self._sums)))
+                if isinstance(target.owner, Tensor) or portion == parts - 1:
+                    sums.append((target.owner, adding(place, place, part, layers=self._sums)))
                 places[number] = part
         if all(place is None for place in places):
             return
-        count = len(operation.inputs)
-        dy = [self._gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
-        x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
+        dy = [gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
+        x, y, repeated = self._values_for(step, chain, portion)
         operation.scratch = self._piece(self.scratch_blocks[self._last - step.index], self._number)
-        read = [key for key, one in self._waiting.items() if step.index in one.back]
-        repeated = [copying(self._whole(key), self._half(key)) for key in read]
-        for number, value in enumerate(operation.inputs):
-            if (step.index, value.storage) in self._repeated:
-                block, producing = self._repeated[step.index, value.storage]
-                x[number], again = self._view(block, value), self._view(block, value.storage)
-                producer = self._steps[producing]
-                repeated += listed(producer.repeat(self.arrays(producer.inputs), again))
-        own = listed(operation.backward_all(x, y, dy, places[:count], places[count:]))
+        adds = portion > 0
+        own = backward_calls(operation, x, y, dy, places, adds=adds)
         calls = [*repeated, *own, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
@@ -458,13 +602,57 @@ class Program:
         fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
         if any(place is not None for place in fewer):
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
-                own = listed(operation.backward_all(x, y, dy, fewer[:count], fewer[count:]))
+                own = backward_calls(operation, x, y, dy, fewer, adds=adds)
             of_parameters = [addition for key, addition in sums if not isinstance(key, Tensor) or key in needed]
             self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
             done = len(self._backward_of_parameters.calls)
             self.finished |= {
                 target.owner: done for target in step.targets if target.wanted and isinstance(target.owner, Parameter)
             }
+
+    def _values_for(
+        self, step: BackwardStep, chain: Chain | None, portion: int
+    ) -> tuple[list[Array], list[Array], list[Call]]:
+        """The inputs and the outputs that a backward step reads, or a portion of them, and the calls that put them there."""
+        operation = step.operation
+        calls: list[Call] = []
+        if portion == 0:
+            read = [key for key, one in self._waiting.items() if step.index in one.back]
+            calls += [copying(self._whole(key), self._half(key)) for key in read]
+        if chain is not None:
+            earlier = chain.steps[: chain.steps.index(step)]
+            known = {value for each in earlier for value in self._read_by(each)}
+            for value in chain.blocks:
+                if value in self._read_by(step) - known:
+                    half = cut(self._half(value), portion, chain.parts)
+                    calls.append(copying(self._piece(chain.blocks[value], FLOAT32), half))
+
+        def array(value: Tensor) -> Array:
+            if chain is None:
+                return self._array(value)
+            block = chain.blocks.get(value.storage)
+            return (
+                cut(self._array(value), portion, chain.parts)
+                if block is None
+                else self._view(block, value, chain.parts)
+            )
+
+        x, y = [array(value) for value in operation.inputs], [array(value) for value in operation.outputs]
+        for number, value in enumerate(operation.inputs):
+            if (step.index, value.storage) not in self._repeated:
+                continue
+            block, producing = self._repeated[step.index, value.storage]
+            producer = self._steps[producing]
+            if chain is not None and self._repeats_portions(producing):
+                x[number], again = (self._view(block, each, chain.parts) for each in (value, value.storage))
+                calls += listed(producer.repeat([array(given) for given in producer.inputs], again))
+                continue
+            x[number], again = self._view(block, value), self._view(block, value.storage)
+            if portion == 0:
+                calls += listed(producer.repeat(self.arrays(producer.inputs), again))
+            if chain is not None:
+                x[number] = cut(x[number], portion, chain.parts)
+        return x, y, calls
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
         """True for the inputs of an operation that get a gradient in the backward pass."""

@@ -18,6 +18,7 @@ from .operation import Operation
 from .tensor import FLOAT32, Tensor
 
 STORED = np.dtype(np.uint16)  # of bfloat16
+GOAL = 0.55  # of the memory that the program takes in float32: for more, steps run in portions where it is most
 WORTH = 0.95  # of the memory of the program: a larger share is not worth the calls that convert
 _SOON = 2  # steps
 _FEWEST_BYTES = 1 << 14  # of float32: a value that has less is not worth the calls
@@ -28,23 +29,28 @@ Key = Tensor | int
 
 @dataclass
 class Uses:
-    """The steps that use a value: the last one of the forward pass, and those that read it in the backward pass."""
+    """The steps that use a value: the last one of the forward pass, and those that read it in the backward pass.
+
+    Steps of ``portions`` read a portion of the samples at a time.
+    """
 
     last: int
     back: set[int] = field(default_factory=set)
+    portions: set[int] = field(default_factory=set)
 
 
 @dataclass
 class Waiting:
     """A value that is written to ``half`` after step ``last``, and read back from there before the backward steps ``back``.
 
-    From then on it is in use at the times ``again``.
+    From then on it is in use at the times ``again``. Steps that run in portions may read it in portions.
     """
 
     half: Block
     last: int
     back: set[int]
     again: frozenset[float]
+    in_portions: bool = False
 
 
 def find_uses(
@@ -52,28 +58,39 @@ def find_uses(
     goes_back: Callable[[Operation], bool],
     repeated: Mapping[tuple[int, Tensor], int],
     bytes_of: Callable[[Key], int],
+    together: Mapping[int, Collection[int]],
 ) -> dict[Key, Uses]:
     """The uses of all values and of what operations keep.
 
     ``repeated`` has the steps that compute values again for others: from what they keep themselves, or else from their inputs.
+    ``together`` has the steps that run in portions, with all that take the same ones: these have what is computed again for them,
+    unless it is computed in portions as well.
     """
     uses: dict[Key, Uses] = {}
     for i, step in enumerate(steps):
         back = {i} if goes_back(step) else set()
+        whole, portion = (set(), back) if i in together else (back, set())
         uses[i] = Uses(i, set(back))
         for value in step.outputs:
-            uses[value] = Uses(i, set(back) if step.keeps_output else set())
+            uses[value] = Uses(i, set(whole), set(portion)) if step.keeps_output else Uses(i)
         for value in {v.storage for v in step.inputs} & uses.keys():
             uses[value].last = i
             if step.keeps_inputs and (i, value) not in repeated:
-                uses[value].back |= back
+                uses[value].back |= whole
+                uses[value].portions |= portion
     for (i, _), number in repeated.items():
         if bytes_of(number):
-            uses[number].back.add(i)
+            uses[number].back.update(together.get(i, (i,)))
             continue
         for value in {v.storage for v in steps[number].inputs} & uses.keys():
-            if number in uses[value].back:
-                uses[value].back.add(i)
+            if number not in uses[value].back | uses[value].portions:
+                continue
+            if i in together and steps[number].by_samples:
+                uses[value].portions.add(i)
+            else:
+                uses[value].back.update(together.get(i, (i,)))
+    for use in uses.values():
+        use.portions -= {i for step in use.portions & use.back for i in together[step]}  # it is there as a whole
     return uses
 
 
@@ -83,13 +100,15 @@ def halved(
     """The values that wait in bfloat16; the step with number i runs backward at ``end - i``."""
     waiting = {}
     for key, use in uses.items():
-        if key in never or not use.back or (isinstance(key, Tensor) and key.dtype != FLOAT32):
+        read = use.back | use.portions
+        if key in never or not read or (isinstance(key, Tensor) and key.dtype != FLOAT32):
             continue
-        size = bytes_of(key)
-        if size >= _FEWEST_BYTES and end - max(use.back) - use.last > 2:  # else it is read again at once
+        size, soon = bytes_of(key), not use.portions and end - max(read) - use.last <= 2  # it is read again at once
+        if size >= _FEWEST_BYTES and not soon:
             back, again = _groups(use.back, end)
-            half = Block(size * STORED.itemsize // 4, use.last + 0.5, end - min(back) - 0.5)
-            waiting[key] = Waiting(half, use.last, back, again)
+            until = max([end - i - 0.5 for i in back] + [float(end - i) for i in use.portions])
+            half = Block(size * STORED.itemsize // 4, use.last + 0.5, until)
+            waiting[key] = Waiting(half, use.last, back, again, bool(use.portions))
     return waiting
 
 

@@ -29,6 +29,8 @@ def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLaye
 class Pooling(Operation):
     """``factors``, a number or one per pixel of the output, multiply what the layer gives."""
 
+    by_samples = True
+
     def __init__(
         self,
         x: Tensor,
