@@ -91,8 +91,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "whole sums of numbers": (lambda s, x: x.detach().cumsum(1, dtype=torch.int64), r"torch\.cumsum: .*dtype=torch\.int64"),
     "indices of volumes": (lambda s, x: F.adaptive_max_pool3d(x[:, None, None], 1, True)[0], r"adaptive_max_pool3d"),
     "antialias": (
-        lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="bilinear", antialias=True),
-        r"interpolate: antialias=True has no counterpart",
+        lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="lanczos", antialias=True),
+        r"interpolate: antialias=True with mode='lanczos' has no counterpart",
     ),
     "keyword": (lambda s, x: x.detach().sum(1, dtype=torch.int32), r"torch\.sum: sums of whole numbers"),
     "dropout that never ends": (lambda s, x: F.dropout(x, 0.5), r"training=True acts in evaluation too.*training=self\.training"),
@@ -183,8 +183,10 @@ def test_modules_that_are_not_used_may_be_anything() -> None:
 def test_arguments() -> None:
     with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module, not a Sequential"):
         nn.from_torch(nn.Sequential(), X)
-    with pytest.raises(ValueError, match="at least one sample"):
+    with pytest.raises(ValueError, match=r"input of the example, of shape \(\), has no axis 0 that could be the batch"):
         nn.from_torch(T.Linear(5, 2), np.float32(1))
+    with pytest.raises(ValueError, match="at least one sample"):
+        nn.from_torch(T.Linear(5, 2), np.zeros((0, 5), np.float32))
     with pytest.raises(ValueError, match=r"Linear\.forward does not take them: .*pass a tuple with it: \(example,\)"):
         nn.from_torch(T.Linear(2, 2), {"batch": floats(3, 2)})
     with pytest.raises(
