@@ -767,3 +767,31 @@ def test_cells_may_have_a_hard_sigmoid() -> None:
     )  # fmt: skip
     x = np.float32([0.5, 1]).reshape(2, 1, 1)
     np.testing.assert_allclose(coreml.Executable(function).run({"x": x})["e"], [[0.2 * (0.6 + 1) + 0.5]], rtol=1e-6)
+
+
+def test_a_bias_of_one_output_is_trained(tmp_path: Path) -> None:
+    function = program(
+        """tensor<fp32, [1, 2]> w = const()[val = tensor<fp32, [1, 2]>([[3, 4]])];
+        tensor<fp32, [1]> b = const()[val = tensor<fp32, [1]>([5])];
+        tensor<fp32, [1]> tiny = const()[val = tensor<fp32, [1]>([6])];
+        tensor<fp32, [?, 1]> z = linear(x = x, weight = w, bias = b); tensor<fp32, [?, 1]> y = add(x = z, y = tiny);""",
+        "tensor<fp32, [?, 2]> x", "y",
+    )  # fmt: skip
+    network = network_of_program(function, tmp_path)
+    assert [name for name, _ in network.named_parameters()] == ["w", "b"]
+    assert network(np.float32([[1, 1]])).tolist() == [[18]]
+    assert openbnns.gradcheck(network.train(), np.float32([[1, 2], [0.5, -1]])).ok
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_indices_that_name_nothing(one_by_one: bool) -> None:
+    executable = coreml.Executable(
+        program("tensor<fp32, [1, 2]> y = gather(x = x, indices = i, axis = int32(0));",
+                "tensor<fp32, [3, 2]> x, tensor<int32, [1]> i", "y")
+    )  # fmt: skip
+    if one_by_one:
+        executable.body.run_apart()
+    x = np.ones((3, 2), np.float32)
+    assert executable.run({"x": x, "i": np.int32([2])})["y"].tolist() == [[1, 1]]
+    with pytest.raises(coreml.CoreMLError, match=r"gather 'y': .*7 is out of (range|bounds)"):
+        executable.run({"x": x, "i": np.int32([7])})

@@ -53,6 +53,8 @@ _WEIGHTS = {
     "gru": ("weight_ih", "weight_hh", "bias", "input_bias"), "rnn": ("weight_ih", "weight_hh", "bias"),
 }  # fmt: skip
 
+_ARITHMETIC = {"matmul", "gather", "add", "sub", "mul", "real_div"}
+"""Operations of which a single number is a setting, such as an epsilon, and not a weight."""
 
 # Moving statistics, which a network keeps with its weights.
 _STATISTICS = {"batch_norm": ("mean", "variance")}
@@ -588,7 +590,11 @@ class _Part:
 
     def computed(self, arrays: Sequence[Array], lent: bool) -> dict[str, Any]:
         """The results for arrays that have elements; new arrays, unless they are lent."""
-        return self._stored(self.network.computed(arrays, lent=lent))
+        try:
+            return self._stored(self.network.computed(arrays, lent=lent))
+        except IndexError as error:
+            looking = [str(line.operation) for line in self.lines if "indices" in line.inputs]
+            raise CoreMLError(f"{', '.join(looking) or self.steps.owner._who}: {error}") from error
 
     def _stored(self, arrays: Sequence[Array]) -> dict[str, Any]:
         precision = self.steps.owner.precision
@@ -724,14 +730,15 @@ def _decided(tensor: ForeignTensor, what: str) -> bool:
 
 
 def _weight(kind: str, value: Any, steps: _Steps) -> Array | None:
-    """The numbers of an input that layers hold; None if it is computed, or too small to be a weight."""
+    """The numbers of an input that layers hold; None if it is computed, or a single number of arithmetic."""
     if isinstance(value, Reference) and value.name in steps.expressions:
         array = steps.constant(value.name)
     elif isinstance(value, Constant) and isinstance(value.type, TensorType) and value.type.element != "string":
         array = value.array
     else:
         return None
-    if array.dtype.kind != "f" or not array.ndim or array.size < 2 or not np.isfinite(array).all():
+    least = 2 if kind in _ARITHMETIC else 1
+    if array.dtype.kind != "f" or not array.ndim or array.size < least or not np.isfinite(array).all():
         return None
     ordered: Array = in_our_order(kind, array) if kind in ORDERS else array
     return ordered
