@@ -167,6 +167,16 @@ SHAPES = [
     case("smaller-output", 16, 17, (9, 9), (3, 3), more=(-2, -3), batch=2, symmetric=(1, 1)),
 ]
 
+# One channel and one row, kernels of 64 columns and more, at least 16 outputs and 16 windows.
+LONG_WINDOWS = [
+    case("windows", 1, 18, (1, 400), (1, 70), step=(1, 9), batch=3, gap=3),
+    case("windows-padded", 1, 34, (1, 333), (1, 64), step=(1, 10), pad=(20, 31, 0, 0), batch=2, activation=Act("Tanh")),
+    case("windows-beyond-the-row", 1, 16, (1, 30), (1, 97), symmetric=(0, 50), bias=False),
+    case("windows-less", 1, 21, (1, 500), (1, 65), step=(1, 3), pad=(7, 0, 0, 0), more=(0, -5), batch=2),
+    case("windows-one-column", 1, 40, (700, 1), (80, 1), step=(13, 1), symmetric=(9, 0), batch=2),
+    case("windows-Softmax", 1, 17, (1, 900), (1, 128), step=(1, 40), batch=2, activation=Act("Softmax")),
+]
+
 # Step 1, at least 16 channels on both sides and 48 together for 3 x 3, or 12 and 40 for 5 x 5 (less for the gradient of the
 # weights): tiles of 2 x 4 or 2 x 2 outputs (Winograd), from 256 outputs a call on. Kernels of 4 x 4 to 6 x 6 with step 2 and
 # 16 channels on both sides, 48 together (weights: 64), from 768 outputs on.
@@ -448,4 +458,4 @@ FUSED = [
     ),
 ]
 
-CASES = SHAPES + TILES + PRODUCTS + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED
+CASES = SHAPES + LONG_WINDOWS + TILES + PRODUCTS + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED
