@@ -22,6 +22,7 @@
 #include "bindings/known_calls.h"
 #include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
+#include "bindings/mixed_call.h"
 #include "bindings/numbered.h"
 #include "bindings/optimizer_call.h"
 #include "bindings/shapes.h"
@@ -198,6 +199,7 @@ NB_MODULE(core, m) {
   bind_clipping(m);
   bind_tensor(m);
   bind_byte_calls(m);
+  bind_mixed_call(m);
   bind_exchange(m);
   bind_known_calls(m);
   bind_call_list(m);

@@ -223,8 +223,8 @@ bool select_plain(int kind, nb::handle whole_array, nb::handle part_array, nb::h
   }
   Operation operation;
   operation.places = {whole.begin(), part.begin(), index.begin()};
-  operation.bytes = w.len + p.len + i.len;
   operation.work = selecting(kind, s, static_cast<int>(i.itemsize), {length}, 0);
+  operation.bytes = w.len + p.len + i.len;
   operation.enabled = &fast_calls_enabled;
   return perform(std::move(operation));
 }

@@ -89,6 +89,8 @@
   FUNCTION(bool, multiplies_bfloat16, void)                                                           \
   /* whether bytes are multiplied four at a time (VNNI) */                                             \
   FUNCTION(bool, multiplies_bytes, void)                                                              \
+  /* false, with nothing written, for a zero divisor and for a float beyond int64 */                    \
+  FUNCTION(bool, mixed_arithmetic, const MixedArithmetic& m, int threads)                             \
   FUNCTION(void, nearest_neighbors, const NeighborSearch& s, int threads)                             \
   FUNCTION(void, optimizer_step, const OptimizerRule& rule, const OptimizerTensor* tensors,           \
            int64_t count, int threads)                                                                \

@@ -76,6 +76,59 @@ def computing(target: Array, formula: Callable[..., Any], *given: Any) -> NumpyC
     return NumpyCall(call)
 
 
+_MIXED = np.dtype(np.float32), np.dtype(np.int64)
+_MOST_AXES = 8
+_LOGIC = {
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "convert", "int32",
+}  # fmt: skip
+_WHOLE = {"add", "sub", "mul", "maximum", "minimum", "floor_divide", "divide", "remainder", "fmod"}
+_REMAINDERS = {"remainder", "fmod"}
+
+
+def by_element(target: Array, function: str, formula: Callable[..., Any], *given: Array) -> Call:
+    """A call that stores the result of a function of masks or whole numbers, with broadcasting.
+
+    Native code knows it by name and takes float32 and int64; for anything else, and numbers without a result, the same is
+    computed by a formula in NumPy.
+    """
+    in_numpy = computing(target, formula, *given)
+    types = {array.dtype for array in (target, *given)}
+    known = function in _LOGIC or (function in _WHOLE and types == {_MIXED[1]})
+    known = known or (function in _REMAINDERS and types == {_MIXED[0]})
+    fits = types.issubset(_MIXED) and target.ndim <= _MOST_AXES
+    if engines._core is None or not (known and fits) or not all(map(_is_plain, (target, *given))):
+        return in_numpy
+    return PlanCall(mixed_arithmetic, function, target, given[0], given[-1], in_numpy)
+
+
+def _is_plain(array: Array) -> bool:
+    return bool(array.flags.c_contiguous and array.flags.aligned)
+
+
+def mixed_arithmetic(function: str, target: Array, a: Array, b: Array, in_numpy: Call) -> None:
+    """Store a native function of two arrays, the same one twice if it takes only one."""
+    if not engines._core.mixed_arithmetic(function, target, a, b):
+        in_numpy()
+
+
+def gathering(target: Array, whole: Array, indices: Array, axis: int, in_numpy: Callable[[], object]) -> Call:
+    """A call that stores entries of ``whole`` along an axis by number: one axis of numbers, or one for each element.
+
+    Native code takes numbers from 0 on; anything else, and refusing numbers that name no entry, is for ``in_numpy``.
+    """
+    arrays = target, whole, indices
+    plain = all(map(_is_plain, arrays)) and 0 < whole.ndim <= _MOST_AXES and indices.dtype == np.int64
+    if engines._core is None or not plain or target.dtype != whole.dtype:
+        return NumpyCall(in_numpy)
+    return PlanCall(gather, *arrays, axis, in_numpy)
+
+
+def gather(target: Array, whole: Array, indices: Array, axis: int, in_numpy: Callable[[], object]) -> None:
+    """Store entries along an axis, natively if the numbers are in range."""
+    if not engines._core.select_plain(-1, whole, target, indices, axis):
+        in_numpy()
+
+
 def listed(calls: Calls | Callable[[], object]) -> list[Any]:
     """Calls in the order in which they are made.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .calls import Calls, computing
+from .calls import Calls, by_element
 from .parameter import Parameter
 from .tensor import FLOAT32, INT64, Array, Tensor
 
@@ -165,4 +165,4 @@ class Convert(Operation):
         super().__init__([x], Tensor(x.graph, x.shape, INT64 if whole else FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return computing(y, np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])
+        return by_element(y, "convert", np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])

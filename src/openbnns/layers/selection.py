@@ -259,11 +259,6 @@ def _selected(kind: int, whole: Any, part: Any, indices: Any, axis: Any) -> bool
     return False
 
 
-def gather_plain(input: Any, indices: Any, output: Any, axis: int) -> bool:
-    """Gather into plain arrays without checks in Python, as one native call; False if the long way has to be taken."""
-    return _selected(_GATHER, input, output, indices, axis)
-
-
 def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | None:
     """The largest values of a plain array, in new arrays where none are given; None if something is not plain."""
     if type(input) is not np.ndarray or type(k) is not int or type(axis) is not int or not engines.is_native():

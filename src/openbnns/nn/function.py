@@ -8,11 +8,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..graph import operations
+from ..graph.calls import Calls
 from ..graph.graph import current_graph
 from ..graph.operations import FunctionContext, as_list
 from ..graph.parameter import Parameter
 from ..graph.sizes import AnySize, Size, bound, number_of
-from ..graph.tensor import FLOAT32, INT64, Tensor
+from ..graph.tensor import FLOAT32, INT64, Array, Tensor
 
 _TRIES = ((2, 3), (5, 7), (11, 13))  # for the free sizes of the inputs: primes, which tell them apart
 
@@ -55,6 +56,11 @@ class Function:
     def backward(ctx: FunctionContext, *gradients: Any) -> Any:
         """The gradients of the arguments from those of the results."""
         raise NotImplementedError("A Function needs a static method backward(ctx, *gradients) to be trained through.")
+
+    @classmethod
+    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+        """A native call that stores the only result, whole numbers without a gradient; None if there is none."""
+        return None
 
     @classmethod
     def apply(cls, *given: Any) -> Any:

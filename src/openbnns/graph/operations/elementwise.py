@@ -17,7 +17,7 @@ from ... import (
     UnaryArithmeticLayer,
 )
 from .. import sizes
-from ..calls import Calls, PlanCall, computing
+from ..calls import Calls, PlanCall, by_element, computing
 from ..operation import Operation
 from ..sizes import is_same
 from ..tensor import FLOAT32, Array, Tensor
@@ -158,7 +158,7 @@ class Elementwise(Operation):
         super().__init__(operands, broadcast(operands, function))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return computing(y, FORMULAS[self.function].function, *x)
+        return by_element(y, self.function, FORMULAS[self.function].function, *x)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         def gradient(slope: Callable[..., Any], operand: Array) -> Array:

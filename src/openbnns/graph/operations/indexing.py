@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import EmbeddingLayer, ReductionFunction, Shape, scatter
-from ...layers.selection import gather_plain
-from ..calls import Calls, NumpyCall, PlanCall, clearing, computing, copying
+from ..calls import Calls, NumpyCall, PlanCall, clearing, computing, copying, gathering
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
@@ -128,8 +127,8 @@ class Take(Operation):
             taken: Array = np.take(whole, indices, self.axis)
             return taken
 
-        entries = y.reshape(*y.shape[: self.axis], indices.size, *y.shape[self.axis + indices.ndim :])
-        return _gathering(whole, indices.reshape(-1), entries, self.axis, computing(y, formula))
+        in_a_row = (*whole.shape[: self.axis], indices.size, *whole.shape[self.axis + 1 :])
+        return gathering(y.reshape(in_a_row), whole, indices.reshape(-1), self.axis, computing(y, formula))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target, indices = dx[0], x[1]
@@ -150,8 +149,9 @@ class TakeAlong(Operation):
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         whole, indices = x
-        formula = computing(y, lambda: whole[_places(indices, self.axis, whole, "gather")])
-        return _gathering(whole, indices, y, self.axis, formula)
+        in_numpy = computing(y, lambda: whole[_places(indices, self.axis, whole, "gather")])
+        covers = all(n == m for i, (n, m) in enumerate(zip(indices.shape, whole.shape, strict=True)) if i != self.axis)
+        return gathering(y, whole, indices, self.axis, in_numpy) if covers else in_numpy
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target, indices = dx[0], x[1]
@@ -230,16 +230,6 @@ def _places(indices: Array, axis: int, whole: Array, who: str) -> tuple[Any, ...
     """An index of NumPy for the elements that whole numbers name along an axis, each at its own place along all others."""
     require_range(indices, 0, whole.shape[axis], f"{who}: axis {axis}")
     return tuple(indices if i == axis else n for i, n in enumerate(np.ogrid[tuple(map(slice, indices.shape))]))
-
-
-def _gathering(whole: Array, indices: Array, target: Array, axis: int, otherwise: NumpyCall) -> PlanCall:
-    """A call that gathers entries natively, or by a formula where an index is negative or out of range."""
-
-    def gather() -> None:
-        if not gather_plain(whole, indices, target, axis):
-            otherwise()
-
-    return PlanCall(gather)
 
 
 def _adding(source: Array, indices: Array, target: Array, axis: int, who: str) -> NumpyCall:

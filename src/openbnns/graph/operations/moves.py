@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
-from ..calls import Calls, NumpyCall, PlanCall, clearing, copying
+from ..calls import Calls, NumpyCall, PlanCall, clearing, copying, gathering
 from ..operation import Operation
 from ..sizes import AnySize, bound
 from ..tensor import Array, Tensor
@@ -85,7 +85,9 @@ class Pick(Operation):
         super().__init__([x], Tensor(x.graph, (*x.shape[:axis], len(numbers), *x.shape[axis + 1 :]), x.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return NumpyCall(np.take, x[0], self.numbers, self.axis, y)
+        in_numpy = NumpyCall(np.take, x[0], self.numbers, self.axis, y)
+        numbers = np.where(self.numbers < 0, self.numbers + x[0].shape[self.axis], self.numbers).astype(np.int64)
+        return gathering(y, x[0], numbers, self.axis, in_numpy)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         target = dx[0]

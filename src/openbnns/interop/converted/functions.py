@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ...graph.calls import Calls, by_element
 from ...graph.operations.custom_function import FunctionContext
 from ...graph.sizes import broadcast
-from ...graph.tensor import FLOAT32, INT64, Tensor
+from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...nn.function import Function
 
 COMPARISONS: dict[str, Any] = {
@@ -21,6 +23,11 @@ WHOLE: dict[str, Any] = {
     "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor, "left_shift": np.left_shift, "right_shift": np.right_shift, "gcd": np.gcd, "lcm": np.lcm,
 }  # fmt: skip
+
+
+def whole_operands(*given: Any) -> list[Array]:
+    """Arrays as they are, and plain whole numbers and masks as arrays of int64."""
+    return [x if isinstance(x, np.ndarray) and x.dtype.kind == "f" else np.asarray(x, np.int64) for x in given]
 
 
 class SampleNumbers(Function):
@@ -63,6 +70,11 @@ class WholeNumbers(ByElement):
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
         return np.asarray(WHOLE[name](a, b), np.int64)
 
+    @classmethod
+    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+        a, b, name = given
+        return by_element(target, name, WHOLE[name], *whole_operands(a, b))
+
 
 class Compare(ByElement):
     """A comparison by name: 1 where it holds, else 0, as whole numbers."""
@@ -71,6 +83,11 @@ class Compare(ByElement):
     def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
         return COMPARISONS[name](a, b).astype(np.int64)
 
+    @classmethod
+    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+        a, b, name = given
+        return by_element(target, name, COMPARISONS[name], *whole_operands(a, b))
+
 
 class Not(ByElement):
     """1 where a number is 0, else 0, as whole numbers."""
@@ -78,6 +95,10 @@ class Not(ByElement):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         return (x == 0).astype(np.int64)
+
+    @classmethod
+    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+        return by_element(target, "logical_not", np.logical_not, *given)
 
 
 class Forbid(ByElement):

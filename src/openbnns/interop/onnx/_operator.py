@@ -27,6 +27,8 @@ class Operator:
     """True if results of ``compute`` have the broadcast shape of the operands."""
     moves: bool = False
     """True if it moves elements without changing them."""
+    native: str | Callable[[Any], str] = ""
+    """The function of ``graph.calls.by_element`` that ``compute`` is for one or two tensors of whole numbers, of a call."""
     shaping: tuple[int, ...] = ()
     """Whole numbers that shapes of results follow from, which are read if a run computes them."""
     settings: Container[int] = ()

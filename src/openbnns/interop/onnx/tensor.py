@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...graph.calls import Calls, by_element, copying
 from ...graph.graph import current_graph
 from ...graph.sizes import Shape, Size, bound, broadcast, product
-from ...graph.tensor import FLOAT32, INT64, Tensor
+from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...nn.files import memory_limit
 from ...nn.function import Function
 from ..converted.control import read_numbers, sized_by_data
@@ -80,6 +82,12 @@ class ByNumpy(Function):
         return (None,) * len(ctx.needs_input_grad)
 
     @classmethod
+    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+        *arrays, recipe = given
+        native: Calls | None = recipe.native_call(arrays, target)
+        return native
+
+    @classmethod
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
         """The shapes of results: those of the operands if they are elementwise; others are found by trial runs."""
         recipe, graph = arguments[-1], inputs[0].graph
@@ -126,6 +134,25 @@ class Recipe:
         results = compute(self.body, self.call, held)
         self.kinds = [kind_of(y.dtype) for y in results]
         return results if len(results) > 1 else results[0]
+
+    def native_call(self, arrays: Sequence[Array], target: Array) -> Calls | None:
+        """A native call that stores the result, for elements that are moved and for functions of whole numbers; else None."""
+        operator, given = OPERATORS[self.call.op], iter(arrays)
+        if self.body is not operator.compute or any(x is None for x in self.tensors):
+            return None
+        held = [x.held if x.constant else next(given) for x in self.tensors if x is not None]
+        name = operator.native if isinstance(operator.native, str) else operator.native(self.call)
+        operands = held[:1] if name in ("convert", "int32") else held
+        exact = all(x.dtype in (np.int64, np.float32) or (i and x.dtype == np.int32) for i, x in enumerate(operands))
+        if name and exact and len(operands) <= 2:
+            formula = partial(compute, self.body, self.call)
+            same = [x.astype(np.int64) if x.dtype == np.int32 else x for x in operands]
+            return by_element(target, name, lambda *x: formula([*x, *held[len(x) :]])[0], *same)
+        if operator.moves and len(arrays) == 1 and arrays[0] is held[0] and held[0].dtype == np.int64:
+            (moved,) = compute(self.body, self.call, held)
+            if np.may_share_memory(moved, held[0]):  # it is a view, whatever the numbers are
+                return copying(target, moved)
+        return None
 
 
 def _settled(x: ForeignTensor) -> ForeignTensor:

@@ -72,8 +72,8 @@ def _unary(function: Any) -> Handler:
     return record
 
 
-def _add(group: str, name: str, record: Handler, *in_numpy: Any) -> None:
-    facts = {"compute": _by_element(*in_numpy), "by_element": True} if in_numpy else {}
+def _add(group: str, name: str, record: Handler, *in_numpy: Any, native: str = "") -> None:
+    facts = {"compute": _by_element(*in_numpy), "by_element": True, "native": native} if in_numpy else {}
     add(group, name, record, **facts)
 
 
@@ -199,11 +199,12 @@ def _divided(a: Array, b: Array) -> Any:
     return quotient * np.sign(a.astype(np.int64)) * np.sign(b.astype(np.int64))
 
 
-_BINARY: dict[str, tuple[Any, Any]] = {
-    "Add": (F.add, np.add), "Sub": (F.sub, np.subtract), "Mul": (F.mul, np.multiply), "Div": (F.div, _divided),
+_BINARY: dict[str, tuple[Any, Any, str]] = {
+    "Add": (F.add, np.add, "add"), "Sub": (F.sub, np.subtract, "sub"), "Mul": (F.mul, np.multiply, "mul"),
+    "Div": (F.div, _divided, "divide"),
 }  # fmt: skip
-for _name, (_function, _in_numpy) in _BINARY.items():
-    _add(ARITHMETIC, _name, _binary(_function), _in_numpy)
+for _name, (_function, _in_numpy, _native) in _BINARY.items():
+    _add(ARITHMETIC, _name, _binary(_function), _in_numpy, native=_native)
 
 
 def _raised(call: Call, a: Array, b: Array) -> Any:
@@ -238,11 +239,11 @@ def _folded(function: Any) -> Any:
     return several
 
 
-_SEVERAL: dict[str, tuple[Any, Any]] = {
-    "Max": (F.maximum, np.maximum), "Min": (F.minimum, np.minimum), "Sum": (F.add, np.add),
+_SEVERAL: dict[str, tuple[Any, Any, str]] = {
+    "Max": (F.maximum, np.maximum, "maximum"), "Min": (F.minimum, np.minimum, "minimum"), "Sum": (F.add, np.add, "add"),
 }  # fmt: skip
-for _name, (_function, _in_numpy) in _SEVERAL.items():
-    _add(ARITHMETIC, _name, _several(_function), _folded(_in_numpy))
+for _name, (_function, _in_numpy, _native) in _SEVERAL.items():
+    _add(ARITHMETIC, _name, _several(_function), _folded(_in_numpy), native=_native)
 add(ARITHMETIC, "Mean", _several(F.add, mean=True))
 
 
@@ -443,10 +444,16 @@ def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
     return x if x.dtype == object and wanted.kind in "iuO" else x.astype(wanted)
 
 
+def _conversion(call: Call) -> str:
+    wanted = numpy_type(call.integer("to"))
+    return "convert" if wanted == np.int64 else "int32" if wanted == np.int32 else ""
+
+
 @operator(MASKS, "CastLike", compute=_of_type, records_whole=True, by_element=True, ignores=("saturate", "round_mode"))
 @operator(
-    MASKS, "Cast", compute=_of_type, records_whole=True, by_element=True, moves=True, ignores=("saturate", "round_mode")
-)
+    MASKS, "Cast", compute=_of_type, records_whole=True, by_element=True, moves=True, native=_conversion,
+    ignores=("saturate", "round_mode"),
+)  # fmt: skip
 def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> Any:
     kind = kind_of_type(call.integer("to")) if other is None else other.kind
     if kind is None:

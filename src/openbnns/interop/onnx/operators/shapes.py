@@ -112,7 +112,7 @@ def _repeated(call: Call, x: Array, shape: Array) -> Any:
     return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")
 
 
-@operator(SHAPES, "Expand", compute=_repeated, folds_sizes=False, shaping=(1,))
+@operator(SHAPES, "Expand", compute=_repeated, folds_sizes=False, shaping=(1,), native="convert")
 def expand(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
     sizes = numbers_of(shape, "shape") or []
     own = dict(enumerate(x.shape, len(sizes) - x.rank))
@@ -330,6 +330,10 @@ def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> A
 def _taken(call: Call, x: Array, indices: Array) -> Any:
     axis = call.integer("axis", 0)
     limited((*x.shape[:axis], *indices.shape, *x.shape[axis % x.ndim + 1 :]))
+    if indices.size == 1 and indices.ndim <= 1 and x.dtype != object:  # a view
+        place = int(np.arange(x.shape[axis])[int(indices.item())])  # counted from the front, or an IndexError
+        part = x[(slice(None),) * (axis % x.ndim) + (slice(place, place + 1),)]
+        return part if indices.ndim else part.squeeze(axis)
     return np.take(x, indices.astype(np.int64), axis)
 
 
