@@ -50,7 +50,8 @@ void release() { _tile_release(); }
 }  // namespace
 
 const MatrixUnit* amx() {
-  static constexpr MatrixUnit unit{configure, release, matrix_unit_kernel<AmxInstructions>};
+  static constexpr MatrixUnit unit{configure, release, matrix_unit_kernel<AmxInstructions>,
+                                   matrix_unit_entries_kernel<AmxInstructions>};
   return &unit;
 }
 

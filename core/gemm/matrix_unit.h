@@ -1,8 +1,9 @@
 // Products on a matrix unit (AMX), whose registers are tiles of 16 rows of 64 bytes: of pairs of BFloat16, with float
 // sums, and of unsigned bytes by signed ones, four at a time. Off unless it was switched on (kernels/dispatch.cpp).
 //
-// B is packed as for vectors: the rows of a tile are steps. The rows of a tile of A are those of A, so it is packed row
-// by row, with zeros behind the last step up to whole tiles.
+// B is packed as for vectors: the rows of a tile are steps. The rows of a tile of A are those of A. For matrix products
+// it is packed row by row, with zeros behind the last step up to whole tiles. In the blocks of 16 channels of other
+// kernels, a row of a block is that of a tile as it lies, and the next one follows it.
 #pragma once
 #include "gemm/gemm.h"
 #include "gemm/micro_kernel.h"
@@ -21,6 +22,10 @@ struct MatrixUnit {
   void (*release)();
   // For Tile::rows up to 2 * kUnitRows; A[row][k] at row * a_step + k; all ways of writing.
   TileKernel (*kernel)(SumKind sums, int blocks, int rows);
+  // As those of TileForm::Edge, Pair and Matrix, for Tile::rows up to 2 * kUnitRows, or to kUnitRows of each of two
+  // images (`pair`), but an entry has kBlock steps, and no row is left out. Of A, whole tiles are read: up to kUnitRows
+  // rows of a block from the first one of these rows on. All ways of writing.
+  TileKernel (*entries_kernel)(SumKind sums, int blocks, int rows, bool pair);
 };
 
 // The one of this CPU as it was compiled for, null if there is none; not to be used without asking the CPU and the

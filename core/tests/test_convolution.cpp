@@ -4,10 +4,13 @@
 #include <cstdlib>
 
 #include "common/stored_rows.h"
+#include "gemm/bfloat16_kernel.h"
+#include "gemm/integer_kernel.h"
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/kernels.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
+#include "tests/amx_in_software.h"
 #include "tests/testing.h"
 
 namespace openbnns {
@@ -261,6 +264,55 @@ Case square(int64_t n, int64_t c, int64_t h, int64_t k, int64_t r, int64_t strid
   return {{c, h, h, k, out, out, r, r, stride, stride, 1, 1, pad, pad, 1}, n, {}, false};
 }
 
+#if defined(__AVX512F__) && defined(__linux__)
+// Convolutions of bytes have the same bits on AMX.
+void check_amx_bytes(Counts& counts, Random& random, const Case& c, amx_in_software::Needed needed) {
+  ConvolutionShape s = c.s;
+  s.bfloat16 = false;
+  const auto type = [&] { return random.chance(50) ? ElementType::kInt8 : ElementType::kUInt8; };
+  s.x = {type(), 0.5f, static_cast<float>(random.integer(-3, 3))};
+  s.w = {type(), 0.25f, static_cast<float>(random.integer(-3, 3))};
+  std::vector<uint8_t> x(c.batch * c.large()), w(c.weights());
+  for (auto* bytes : {&x, &w})
+    for (uint8_t& byte : *bytes) byte = static_cast<uint8_t>(random.integer(0, 255));
+  const auto run = [&](int threads) {
+    Floats y = testing::poison(c.batch * c.small());
+    Call call;
+    call.batch = c.batch;
+    call.threads = threads;
+    call.address[X] = reinterpret_cast<float*>(x.data()), call.stride[X] = c.large();
+    call.address[W] = reinterpret_cast<float*>(w.data());
+    call.address[Y] = y.data(), call.stride[Y] = c.small();
+    make_convolution(s, {})->forward(call);
+    return y;
+  };
+  const Floats expected = run(1);
+  const amx_in_software::InUse amx(needed);
+  for (int threads = 1; threads <= 2; threads++) counts.same_bits(c.name() + " bytes on AMX", run(threads), expected);
+}
+
+void check_amx(Counts& counts, Random& random, int cases) {
+  // Tiles of pairs of images, of one and two rows of tiles, of pixels that are left over, of 1 to 3 blocks of channels.
+  for (const Case& c : {square(3, 40, 7, 40, 3, 1, 1), square(2, 64, 14, 17, 3, 1, 1), square(1, 33, 50, 20, 3, 1, 1),
+                        square(2, 20, 20, 33, 5, 2, 2), square(1, 70, 16, 48, 3, 1, 1)}) {
+    Case rounded = c;
+    rounded.s.bfloat16 = true;
+    check_amx_bytes(counts, random, c, amx_in_software::Needed::kYes);
+    const amx_in_software::InUse amx;
+    check(counts, random, rounded);
+  }
+  for (int i = 0; i < cases; i++) {
+    Case c = random_case(random);
+    while (flops(c.s) * static_cast<double>(c.batch) > 3e6) c = random_case(random);  // software is slow
+    if (!c.transposed) check_amx_bytes(counts, random, c, amx_in_software::Needed::kMaybe);
+    c.s.bfloat16 = is_identity(c.f);
+    c.s.exact = random.chance(20);
+    const amx_in_software::InUse amx(amx_in_software::Needed::kMaybe);
+    check(counts, random, c);
+  }
+}
+#endif
+
 }  // namespace
 
 int run_convolution_tests(int random_cases, int seed) {
@@ -276,6 +328,9 @@ int run_convolution_tests(int random_cases, int seed) {
   for (int i = 0; i < random_cases; i++) check(counts, random, random_case(random));
   for (int i = 0; i < random_cases / 10; i++) check(counts, random, winograd_case(random));
   for (int i = 0; i < random_cases / 4; i++) check(counts, random, depthwise_case(random));
+#if defined(__AVX512F__) && defined(__linux__)
+  if (has_bfloat16_sums() && has_quad_sums()) check_amx(counts, random, random_cases / 4);
+#endif
   return counts.report("convolution");
 }
 

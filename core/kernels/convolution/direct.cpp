@@ -6,7 +6,8 @@
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
 //
 // Exact sums of bytes work the same way: two or four input channels are one group of integers in 32 bits, which counts
-// as a channel, and results are int32. So do sums of pairs of BFloat16, which are floats.
+// as a channel, and results are int32. So do sums of pairs of BFloat16, which are floats. Both run on a matrix unit, if
+// one is in use: a block of 16 channels of 16 pixels is a tile of it, and that of 16 output channels another.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -19,6 +20,7 @@
 #include "gemm/bfloat16_kernel.h"
 #include "gemm/gemm.h"
 #include "gemm/integer_kernel.h"
+#include "gemm/matrix_unit.h"
 #include "gemm/pack.h"
 #include "gemm/stored_product.h"
 #include "kernels/activation/activation.h"
@@ -35,9 +37,9 @@ namespace {
 constexpr double kBandBytes = 900e3;  // packed input of one task: leaves half of a 2 MB L2 for weights and output
 constexpr int kTilePixels = 128;      // output pixels gathered in L1 before they are transposed to planes
 constexpr int kLongRow = 256;         // output pixels from which on the ends of a row do not matter
-// Entries of a chain of additions where sums are to be exact: sums of sums, as in matrix products, round far less than
-// one long chain.
-constexpr int kChainEntries = 128 / kDepth;
+// Of a chain of additions where sums are to be exact: sums of sums, as in matrix products, round far less than one long
+// chain.
+constexpr int kChainSteps = 128;
 
 // What one tile sums over. Entries are ordered: those that leave out the first pixel, all pixels, the last pixel.
 struct TapTable {
@@ -71,6 +73,7 @@ class Direct : public ImageKernel {
   [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward, SumKind sums)
       : backward_(backward),
         sums_(sums),
+        on_unit_(on_matrix_unit(sums)),
         weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width, s.w},
         groups_(s.groups),
         kernel_width_(static_cast<int>(s.kernel_width)),
@@ -82,14 +85,14 @@ class Direct : public ImageKernel {
         band_rows_(rows_per_band()),
         band_(rows_, columns_, band_rows_ / rows_.out_step, sums),
         flops_(flops(s)),
-        pairs_(2 * columns_.most_outputs() <= kWideRows && !is_exact(sums)) {
+        pairs_(2 * columns_.most_outputs() <= (on_unit_ ? 2 * kUnitRows : kWideRows) && (on_unit_ || !is_exact(sums))) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++)
         phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
     for (const Phase& phase : phases_)
       for (const auto& tables : phase.tables)
         for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
-    chain_ = s.exact && !is_exact(sums) ? std::min(entries_, kChainEntries) : entries_;
+    chain_ = s.exact && !is_exact(sums) ? std::min(entries_, kChainSteps / entry_steps()) : entries_;
   }
 
   void run(const ImageCall& call) const override {
@@ -119,6 +122,7 @@ class Direct : public ImageKernel {
 
   // Of the image as it is given: bytes come as groups.
   int64_t band_channels() const { return is_exact(sums_) ? in_channels_ : in_numbers_; }
+  int entry_steps() const { return on_unit_ ? kBlock : kDepth; }
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   int64_t in_blocks() const { return blocks_of(in_channels_); }
   int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
@@ -137,7 +141,7 @@ class Direct : public ImageKernel {
     std::vector<std::vector<Meets>> kinds;  // of tiles: [kind][column tap]
     for (int blocks = 1; blocks <= kWideBlocks; blocks++) {
       int first = 0;
-      for (int count : cut_row(columns, max_rows(blocks))) {
+      for (int count : on_unit_ ? whole_tiles(columns.count) : cut_row(columns, max_rows(blocks))) {
         std::vector<Meets> meets;
         for (const AxisTap& t : columns.taps) meets.push_back(outputs_met(t).of(first, count));
         const auto known = std::find(kinds.begin(), kinds.end(), meets);
@@ -181,6 +185,13 @@ class Direct : public ImageKernel {
       return cell > tap.offset ? (cell - tap.offset + columns_.in_step - 1) / columns_.in_step : 0;
     };
     return {before(0), before(columns_.in_size)};
+  }
+
+  // Of a matrix unit, which computes whole tiles however few pixels they have.
+  static std::vector<int> whole_tiles(int pixels) {
+    std::vector<int> counts;
+    for (constexpr int kMost = 2 * kUnitRows; pixels > 0; pixels -= kMost) counts.push_back(std::min(pixels, kMost));
+    return counts;
   }
 
   // Pixels of the tiles of a row. At the ends of a row, tiles multiply the zeros around the image, which small tiles do
@@ -243,7 +254,7 @@ class Direct : public ImageKernel {
     int64_t block = channel / kBlock, tap = row.tap * kernel_width_ + column.tap;
     int64_t input = block * band_.plane() + (row.offset - rows_.low) * band_.row() + band_.place(column.offset);
     int64_t weights = (block * weights_.taps + tap) * kBlock * kBlock;
-    for (int q = 0; q < std::min<int64_t>(kBlock, in_channels_ - channel); q += kDepth) {
+    for (int q = 0; q < std::min<int64_t>(kBlock, in_channels_ - channel); q += entry_steps()) {
       table.input.push_back(static_cast<int32_t>(input + q));
       table.weights.push_back(static_cast<int32_t>(weights + q * kBlock));
     }
@@ -308,7 +319,9 @@ class Direct : public ImageKernel {
       row1 = std::min<int>(rows_.out_size, static_cast<int>(row_units() * (split + 1) / work.splits) * rows_.out_step);
     }
     int64_t band_floats = in_blocks() * band_.plane();
-    float* input = scratch(kInputBand, static_cast<size_t>(band_floats * images));
+    const int64_t behind = on_unit_ ? kUnitRows * kBlock : 0;  // which the last tile reads, and nobody uses
+    float* input = scratch(kInputBand, static_cast<size_t>(band_floats * images + behind));
+    const MatrixUnitInUse unit_in_use(sums_);
     for (int row = row0; row < row1; row += band_rows_) {
       int end = std::min(row1, row + band_rows_);
       int first = row / rows_.out_step * rows_.in_step + rows_.low;
@@ -376,13 +389,15 @@ class Direct : public ImageKernel {
           t.skip_first = std::clamp(table.skip_first, begin, chained) - begin;
           t.skip_last = std::clamp(table.skip_last, begin, chained) - begin;
           t.c = tile + (int64_t{row - row0} * width + phase.first_column + part.first * columns_.out_step) * kBlock;
-          kernel(images, blocks, part.count * images)(t);
+          t.rows = part.count * images;
+          kernel(images, blocks, t.rows)(t);
         }
       }
     }
   }
 
   TileKernel kernel(int images, int blocks, int rows) const {
+    if (on_unit_) return matrix_unit()->entries_kernel(sums_, blocks, rows, images == 2);
     if (sums_ == SumKind::kByteQuads) return quad_sums_edge_kernel(blocks, rows);
     if (sums_ == SumKind::kBytePairs) return pair_sums_edge_kernel(blocks, rows);
     const TileForm form = images == 2 ? TileForm::Pair : TileForm::Edge;
@@ -411,6 +426,7 @@ class Direct : public ImageKernel {
 
   const bool backward_;
   const SumKind sums_;
+  const bool on_unit_;
   const WeightsLayout weights_;
   const int64_t groups_;
   const int kernel_width_;
