@@ -37,6 +37,9 @@ TileKernel bfloat16_tile_kernel(TileForm form, int blocks, int rows) {
   switch (form) {
     case TileForm::Edge:
       return table_of<Rows::Edge, kNarrowRows>(blocks, rows);
+    case TileForm::Matrix:
+      return KernelTable<kBlock, 1, kDepth, Rows::Plain, Writes<Write::Set, Write::Add>, kWideRows, kWideRows,
+                         BFloat16Pairs>::get(blocks, rows);
     case TileForm::Pair:
       return table_of<Rows::Pair, kWideRows>(blocks, rows);
     case TileForm::Pixels1:

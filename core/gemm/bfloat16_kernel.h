@@ -12,8 +12,7 @@ constexpr bool kHasBFloat16Pairs = true;
 constexpr bool kHasBFloat16Pairs = false;
 #endif
 
-// As tile_kernel(), for the forms of matrix products and direct convolutions: Product, Edge, Pair and Pixels. A number
-// of a tile is a pair in 32 bits.
+// As tile_kernel(), but for Planes; Matrix has at most kWideRows rows. A number of a tile is a pair in 32 bits.
 TileKernel bfloat16_tile_kernel(TileForm form, int blocks, int rows);
 // Whether there are such kernels and the CPU can run them.
 bool has_bfloat16_sums();

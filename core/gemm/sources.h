@@ -83,19 +83,20 @@ struct RoundedPairSource {
   using Number = float;
   static constexpr int kPerStep = 2;
 
-  OPENBNNS_INLINE Vec along(const float* p) const { return row(load(p), load(p + kWidth)); }
+  static OPENBNNS_INLINE Vec joined(Vec low, Vec high) {
+    return from_bits(round_to_bfloat16_pairs({evens(low, high), odds(low, high)}));
+  }
+
+  OPENBNNS_INLINE Vec along(const float* p) const { return joined(load(p), load(p + kWidth)); }
   OPENBNNS_INLINE Vec along(const float* p, int64_t count) const {
-    return count <= kWidth ? row(load_partial(p, count), Vec{})
-                           : row(load(p), load_partial(p + kWidth, count - kWidth));
+    return count <= kWidth ? joined(load_partial(p, count), Vec{})
+                           : joined(load(p), load_partial(p + kWidth, count - kWidth));
   }
   OPENBNNS_INLINE Vec across(const float* p, int64_t stride, int64_t numbers, int64_t columns) const {
     return from_bits(round_to_bfloat16_pairs({some(p, columns), numbers > 1 ? some(p + stride, columns) : Vec{}}));
   }
 
  private:
-  OPENBNNS_INLINE Vec row(Vec low, Vec high) const {
-    return from_bits(round_to_bfloat16_pairs({evens(low, high), odds(low, high)}));
-  }
   OPENBNNS_INLINE Vec some(const float* p, int64_t columns) const {
     return columns >= kWidth ? load(p) : load_partial(p, columns);
   }

@@ -98,6 +98,7 @@ def attention_heads(
     k_steps: Sequence[int],
     v_steps: Sequence[int],
     o_steps: Sequence[int],
+    bfloat16: bool,
 ) -> Plan: ...
 def clip_by_norm(*, rank: int, size: Sequence[int], inside: Sequence[bool], max_norm: float) -> Plan: ...
 def contraction(

@@ -134,7 +134,8 @@ HeadsShape heads_shape(const AttentionShape& s) {
           s.heads,
           1.0f / std::sqrt(static_cast<float>(s.key)),
           s.dropout,
-          s.masked_rows_are_zero};
+          s.masked_rows_are_zero,
+          s.bfloat16};
 }
 
 class Attention : public Plan {

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "gemm/entry_sums.h"
 #include "kernels/attention/shape.h"
 #include "simd/random.h"
 
@@ -14,6 +15,7 @@ struct HeadsShape {
   float scale;  // above 0
   float dropout = 0;
   bool masked_rows_are_zero = false;  // instead of NaN
+  bool bfloat16 = false;              // operands of products may be rounded to BFloat16
 };
 
 // Where the rows of one head lie: elements from sample to sample, from head to head and from row to row.
@@ -121,21 +123,31 @@ class Heads {
                            const Sources& sources) const;
   void join_groups(const HeadsCall& call, int threads) const;
 
+  // Rows of q, k or v as operands of products along their columns, [columns / 16][row][16], and of products over the
+  // rows, [column / 16][steps of rows][16]; blocks are `block_floats` apart.
+  void pack_along(const Tiles& t, const float* source, int64_t stride, int64_t rows, int64_t columns, float* to,
+                  int64_t block_floats) const;
+  void pack_over(const Tiles& t, const float* source, int64_t stride, int64_t rows, int64_t columns, float* to,
+                 int64_t block_floats) const;
+  // Scores as an operand of products over the source.
+  const float* over_source(const Tiles& t, const Extents& e, const float* scores) const;
+
   // Tiles of rows that target positions are cut into.
   int64_t tiles_of_rows() const { return (s_.target + tile_ - 1) / tile_; }
   bool draws_several() const { return rows_ <= kRandomGroup; }
 
   const HeadsShape s_;
+  const EntrySums sums_;
   const int64_t rows_;       // S'
   const int32_t threshold_;  // random numbers of 23 bits below it stand for what is dropped
   int tile_;                 // rows of a register tile
   int64_t strip_;            // target positions taken together
   int64_t strips_;
   int64_t block_;                      // source rows taken together
-  int64_t padded_;                     // source rows rounded up to whole blocks of 16
-  int64_t key_depth_, value_depth_;    // K and V rounded up to whole steps of the micro-kernel
+  int64_t padded_;                     // source rows rounded up to whole blocks of 16 steps
+  int64_t key_depth_, value_depth_;    // steps of K and V in whole entries of the micro-kernel
   int64_t key_blocks_, value_blocks_;  // of 16
-  std::vector<int32_t> strip_entries_, packed_entries_;
+  std::vector<int32_t> strip_entries_, packed_entries_, position_entries_;
 };
 
 }  // namespace OPENBNNS_ISA

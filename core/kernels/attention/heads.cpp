@@ -14,7 +14,13 @@ constexpr int64_t kSourceBlock = 256;  // source rows of a block of scores
 constexpr int64_t kFewPairs = 8;       // fewer samples times heads than this: groups of positions are shared out too
 constexpr int64_t kGroupRows = 256;    // at least as many positions in a group
 constexpr int64_t kPartialFloats = int64_t{1} << 23;  // of the sums that groups keep apart
-constexpr int64_t kShortFloats = int64_t{1} << 14;    // of the keys and values of a head whose sequence is short
+// From so many on, products of pairs save more than rounding takes (measured on Zen 5).
+constexpr int64_t kRoundedTargets = 32, kRoundedSources = 64, kRoundedWidths = 64;
+constexpr int64_t kShortFloats = int64_t{1} << 14;  // of the keys and values of a head whose sequence is short
+
+bool rounding_pays(const HeadsShape& s) {
+  return s.target >= kRoundedTargets && s.source >= kRoundedSources && s.key + s.value >= kRoundedWidths;
+}
 
 // The number of elements without those at the end that are -infinity.
 int64_t without_last(const float* row, int64_t count) {
@@ -40,24 +46,26 @@ int64_t without_last(const uint8_t* row, int64_t count) {
 
 Heads::Heads(const HeadsShape& s)
     : s_(s),
+      sums_(s.bfloat16 && rounding_pays(s)),
       rows_(s.source + s.appended),
       // (w + 1/2) / 2^23 >= dropout, as uniform_from_word has it
       threshold_(static_cast<int32_t>(std::ceil(static_cast<double>(s.dropout) * 0x1p23 - 0.5))) {
-  tile_ = even_tile(s.target, kWideRows);
-  strip_ = round_up(std::min<int64_t>(int64_t{tile_} * kStripTiles, s.target), kDepth);
+  tile_ = even_tile(s.target, sums_.most_rows());
+  strip_ = round_up(std::min<int64_t>(int64_t{tile_} * kStripTiles, s.target), sums_.numbers() * kDepth);
   strips_ = (s.target + strip_ - 1) / strip_;
-  padded_ = round_up(rows_, kBlock);
+  padded_ = round_up(rows_, sums_.whole_block());
   block_ = std::min(kSourceBlock, padded_);
-  key_depth_ = round_up(s.key, kDepth);
-  value_depth_ = round_up(s.value, kDepth);
+  key_depth_ = sums_.steps(s.key);
+  value_depth_ = sums_.steps(s.value);
   key_blocks_ = blocks_of(s.key);
   value_blocks_ = blocks_of(s.value);
-  int64_t deepest = std::max({block_, strip_, key_depth_, value_depth_}) / kDepth;
+  const int entry = sums_.entry(), per_block = kBlock / entry;
+  const int64_t deepest = std::max({block_, key_depth_, value_depth_}) / entry;
   for (int64_t i = 0; i < deepest; i++) {
-    constexpr int64_t kPerBlock = kBlock / kDepth;
-    strip_entries_.push_back(static_cast<int32_t>(i / kPerBlock * strip_ * kBlock + i % kPerBlock * kDepth));
-    packed_entries_.push_back(static_cast<int32_t>(i * kDepth * kBlock));
+    strip_entries_.push_back(static_cast<int32_t>(i / per_block * strip_ * kBlock + i % per_block * entry));
+    packed_entries_.push_back(static_cast<int32_t>(i * entry * kBlock));
   }
+  for (int64_t i = 0; i < strip_ / kDepth; i++) position_entries_.push_back(static_cast<int32_t>(i * kDepth * kBlock));
 }
 
 int64_t Heads::groups(int64_t samples) const {
@@ -89,6 +97,7 @@ Heads::Pair Heads::pair_of(const HeadsCall& call, int64_t number) const {
 }
 
 Heads::Tiles Heads::tiles(bool backward) const {
+  const bool pairs = sums_.pairs();
   int64_t across = padded_ * key_depth_, along = padded_ * value_blocks_ * kBlock;
   int64_t sizes[] = {across,
                      backward ? 0 : along,
@@ -107,19 +116,40 @@ Heads::Tiles Heads::tiles(bool backward) const {
                      strip_,
                      draws_several() ? kWidth * rows_ + kBlock : block_,
                      strip_,
-                     kStripTiles};
+                     kStripTiles,
+                     pairs ? std::max(padded_, strip_) * std::max(s_.key, s_.value) : 0,
+                     pairs ? block_ / 2 * strip_ : 0,
+                     pairs && backward ? key_blocks_ * strip_ * kBlock : 0,
+                     pairs && backward ? value_blocks_ * strip_ * kBlock : 0};
   constexpr int kParts = sizeof sizes / sizeof *sizes;
   int64_t total = 0;
   for (int64_t& size : sizes) total += size = round_up(size, kBlock);
-  float* next = scratch(kAttentionTiles, static_cast<size_t>(total));
+  float* next = scratch(kAttentionTiles, static_cast<size_t>(total + sums_.floats_behind()));
   float* place[kParts];
   for (int i = 0; i < kParts; next += sizes[i++]) place[i] = next;
   auto integers = [&](int i) { return reinterpret_cast<int32_t*>(place[i]); };
-  return {place[0],     place[1],    place[2],    place[3],
-          place[4],     place[5],    integers(6), place[7],
-          place[8],     place[9],    place[10],   place[11],
-          place[12],    place[13],   place[14],   reinterpret_cast<uint32_t*>(place[15]),
-          integers(16), integers(17)};
+  return {place[0],
+          place[1],
+          place[2],
+          place[3],
+          place[4],
+          place[5],
+          integers(6),
+          place[7],
+          place[8],
+          place[9],
+          place[10],
+          place[11],
+          place[12],
+          place[13],
+          place[14],
+          reinterpret_cast<uint32_t*>(place[15]),
+          integers(16),
+          integers(17),
+          place[18],
+          place[19],
+          pairs ? place[20] : place[7],
+          pairs ? place[21] : place[8]};
 }
 
 // What is read after a strip of rows, and what is written at its end and at that of its pair; of long sequences less:
@@ -167,6 +197,36 @@ void Heads::find_hidden(const HeadsCall& call, Pair& pair, const Tiles& t) const
   for (int64_t s = s_.source; s < padded_; s++) t.hidden[s] = s < rows_ ? 0 : -1;
 }
 
+void Heads::pack_along(const Tiles& t, const float* source, int64_t stride, int64_t rows, int64_t columns, float* to,
+                       int64_t block_floats) const {
+  if (!sums_.pairs()) return pack_columns(source, stride, rows, columns, to, block_floats);
+  pair_columns(source, stride, rows, columns, t.pairs);
+  pack_columns(t.pairs, pairs_of(columns), rows, pairs_of(columns), to, block_floats);
+}
+
+void Heads::pack_over(const Tiles& t, const float* source, int64_t stride, int64_t rows, int64_t columns, float* to,
+                      int64_t block_floats) const {
+  if (!sums_.pairs()) return pack_columns(source, stride, rows, columns, to, block_floats);
+  pair_rows(source, stride, rows, columns, t.pairs);
+  pack_columns(t.pairs, columns, pairs_of(rows), columns, to, block_floats);
+}
+
+const float* Heads::over_source(const Tiles& t, const Extents& e, const float* scores) const {
+  if (!sums_.pairs()) return scores;
+  static constexpr float zeros[kBlock] = {};
+  const int64_t strip_block = strip_ * kBlock;
+  for (int n = 0; n < e.count; n++)
+    for (int64_t j = 0; j < e.columns(n); j += 2 * kBlock)
+      for (int64_t i = int64_t{n} * e.tile; i < std::min(e.rows, int64_t{n + 1} * e.tile); i++) {
+        const float* from = scores + j / kBlock * strip_block + i * kBlock;
+        float* to = t.paired_scores + j / (2 * kBlock) * strip_block + i * kBlock;
+        const float* second = j + kBlock < e.columns(n) ? from + strip_block : zeros;
+        // Where there are such sums, a vector holds a block.
+        store(to, RoundedPairSource::joined(load(from), load(second)));
+      }
+  return t.paired_scores;
+}
+
 // Keys and values of source rows in the order of the products; those of positions up to `end`.
 void Heads::pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end,
                       const Sources& sources) const {
@@ -177,14 +237,22 @@ void Heads::pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool ba
   const int64_t first = sources.first, rows = std::min(sources.last, std::max<int64_t>(1, all)) - first;
   auto across = [&](const float* source, int64_t stride, int64_t columns, int64_t depth, float* to) {
     to += first * depth;
-    pack_transposed(source + first * stride, stride, rows, columns, to, depth * kBlock);
+    source += first * stride;
+    if (sums_.pairs()) {
+      pair_columns(source, stride, rows, columns, t.pairs);
+      source = t.pairs;
+      columns = stride = pairs_of(columns);
+    }
+    pack_transposed(source, stride, rows, columns, to, depth * kBlock);
     for (int64_t b = 0; b < blocks_of(rows) && columns < depth; b++)
       std::fill(to + (b * depth + columns) * kBlock, to + (b + 1) * depth * kBlock, 0.f);
   };
   auto along = [&](const float* source, int64_t stride, int64_t columns, float* to) {
-    to += first * kBlock;
-    pack_columns(source + first * stride, stride, rows, columns, to, padded_ * kBlock);
-    clear_rows(to, padded_ * kBlock, blocks_of(columns), rows, round_up(rows, kBlock));
+    const int numbers = sums_.numbers();
+    const int64_t steps = (rows + numbers - 1) / numbers;
+    to += first / numbers * kBlock;
+    pack_over(t, source + first * stride, stride, rows, columns, to, padded_ * kBlock);
+    clear_rows(to, padded_ * kBlock, blocks_of(columns), steps, round_up(steps, kBlock));
   };
   const int64_t last = round_up(sources.last, kBlock);
   if (call.dk) clear_rows(t.dk, padded_ * kBlock, key_blocks_, first, last);

@@ -103,34 +103,41 @@ void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles&
   const int64_t last = std::min(find_limits(call, pair, t, row, rows), round_up(sources.last, kBlock));
   if (last <= sources.first) return;
   const int64_t strip_block = strip_ * kBlock, q_row = call.q_places.row, o_row = call.o_places.row;
-  const int64_t depth = round_up(rows, kDepth);
+  const int64_t depth = round_up(rows, sums_.numbers() * kDepth);
   const bool scores = call.dq || call.dk;
-  pack_columns(pair.q + row * q_row, q_row, rows, s_.key, t.q, strip_block);
-  pack_columns(pair.dout + row * o_row, o_row, rows, s_.value, t.dout, strip_block);
-  clear_rows(t.q, strip_block, key_blocks_, rows, depth);
-  clear_rows(t.dout, strip_block, value_blocks_, rows, depth);
+  const float *q = pair.q + row * q_row, *dout = pair.dout + row * o_row;
+  pack_along(t, q, q_row, rows, s_.key, t.q, strip_block);
+  if (scores || !sums_.pairs()) pack_along(t, dout, o_row, rows, s_.value, t.dout, strip_block);
+  if (sums_.pairs()) {
+    if (call.dk) pack_over(t, q, q_row, rows, s_.key, t.q_over, strip_block);
+    if (call.dv) pack_over(t, dout, o_row, rows, s_.value, t.dout_over, strip_block);
+  }
+  const int64_t steps = (rows + sums_.numbers() - 1) / sums_.numbers();
+  clear_rows(t.q_over, strip_block, key_blocks_, steps, depth / sums_.numbers());
+  clear_rows(t.dout_over, strip_block, value_blocks_, steps, depth / sums_.numbers());
   clear_rows(t.scores, strip_block, block_ / kBlock, rows, depth);
   if (scores) clear_rows(t.ds, strip_block, block_ / kBlock, rows, depth);
   if (scores)
     for (int64_t i = 0; i < rows; i++)
       t.factor[i] = dot(pair.dout + (row + i) * o_row, pair.o + (row + i) * o_row, s_.value);
   for (int64_t column = sources.first; column < last; column += block_) {
-    const Extents e(t, tile_, rows, column, std::min(block_, round_up(last - column, kBlock)));
-    multiply_to_extent({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
-                        packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
-                       e);
+    const Extents e(sums_, t, tile_, rows, column, std::min(block_, round_up(last - column, kBlock)));
+    multiply_to_extent(
+        {sums_, TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
+         packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
+        e);
     if (scores)
       multiply_to_extent(
-          {TileForm::Matrix, t.dout, strip_entries_.data(), kBlock, t.values_across + column * value_depth_,
+          {sums_, TileForm::Matrix, t.dout, strip_entries_.data(), kBlock, t.values_across + column * value_depth_,
            packed_entries_.data(), value_depth_ * kBlock, value_depth_, t.ds, strip_block, Write::Set},
           e);
     gradient_rows(call, pair, t, e, row, rows, column, scores, ahead);
-    sum_over_rows(call, t, e, column, scores);
     if (call.dq)
-      multiply_over_extent(
-          {TileForm::Matrix, t.ds, strip_entries_.data(), kBlock, t.keys_along + column * kBlock,
-           packed_entries_.data(), padded_ * kBlock, 0, t.sums, strip_block, column ? Write::Add : Write::Set},
-          e, key_blocks_);
+      multiply_over_extent({sums_, TileForm::Matrix, over_source(t, e, t.ds), strip_entries_.data(), kBlock,
+                            t.keys_along + column / sums_.numbers() * kBlock, packed_entries_.data(), padded_ * kBlock,
+                            0, t.sums, strip_block, column ? Write::Add : Write::Set},
+                           e, key_blocks_);
+    sum_over_rows(call, t, e, column, scores);
   }
   if (call.dq) unblock(t.sums, strip_block, rows, s_.key, nullptr, call.dq + (pair.q - call.q) + row * q_row, q_row);
 }
@@ -147,7 +154,8 @@ void Heads::sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& 
     while (!reaches(first)) first++;
     while (!reaches(last)) last--;
     // Whole steps of the product; rows in between that do not reach count as zeros.
-    const int64_t begin = int64_t{first} * e.tile / kDepth * kDepth, end = round_up(end_of(last), kDepth);
+    const int numbers = sums_.numbers(), whole = numbers * kDepth;
+    const int64_t begin = int64_t{first} * e.tile / whole * whole, end = round_up(end_of(last), whole);
     auto clear = [&](int64_t from, int64_t to) {
       clear_rows(p, strip_block, 1, from, to);
       if (scores) clear_rows(ds, strip_block, 1, from, to);
@@ -156,14 +164,16 @@ void Heads::sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& 
     for (int n = first; n < last; n++)
       if (!reaches(n)) clear(int64_t{n} * e.tile, end_of(n));
     clear(end_of(last), end);
-    auto sum = [&](const float* left, const float* right, float* sums, int64_t right_blocks) {
-      multiply({TileForm::Pixels4, left + begin * kBlock, packed_entries_.data(), 1, right + begin * kBlock,
-                packed_entries_.data(), strip_block, end - begin, sums + (column + b * kBlock) * kBlock,
+    auto sum = [&](float* left, const float* right, float* sums, int64_t right_blocks) {
+      float* rows = left + begin * kBlock;
+      if (sums_.pairs()) pair_rows(rows, kBlock, end - begin, kBlock, rows);
+      multiply({sums_, TileForm::Pixels4, rows, position_entries_.data(), 1, right + begin / numbers * kBlock,
+                position_entries_.data(), strip_block, (end - begin) / numbers, sums + (column + b * kBlock) * kBlock,
                 padded_ * kBlock, Write::Add},
                kBlock, kAcross, right_blocks);
     };
-    if (call.dv) sum(p, t.dout, t.dv, value_blocks_);
-    if (call.dk) sum(ds, t.q, t.dk, key_blocks_);
+    if (call.dv) sum(p, t.dout_over, t.dv, value_blocks_);
+    if (call.dk) sum(ds, t.q_over, t.dk, key_blocks_);
   }
 }
 

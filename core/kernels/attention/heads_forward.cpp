@@ -45,20 +45,21 @@ void Heads::forward(const HeadsCall& call, int threads) const {
 void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
                           const Ahead& ahead) const {
   const int64_t strip_block = strip_ * kBlock;
-  pack_columns(pair.q + row * call.q_places.row, call.q_places.row, rows, s_.key, t.q, strip_block);
+  pack_along(t, pair.q + row * call.q_places.row, call.q_places.row, rows, s_.key, t.q, strip_block);
   std::fill_n(t.largest, round_up(rows, kWidth), -math::kInfinity);
   std::fill_n(t.total, round_up(rows, kWidth), 0.f);
   const int64_t reach = find_limits(call, pair, t, row, rows);
   for (int64_t column = 0; column < reach; column += block_) {
-    const Extents e(t, tile_, rows, column, block_);
-    multiply_to_extent({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
-                        packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
-                       e);
+    const Extents e(sums_, t, tile_, rows, column, block_);
+    multiply_to_extent(
+        {sums_, TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
+         packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
+        e);
     softmax_rows(call, pair, t, e, row, rows, column, ahead);
-    multiply_over_extent(
-        {TileForm::Matrix, t.scores, strip_entries_.data(), kBlock, t.values_along + column * kBlock,
-         packed_entries_.data(), padded_ * kBlock, 0, t.sums, strip_block, column ? Write::Add : Write::Set},
-        e, value_blocks_);
+    multiply_over_extent({sums_, TileForm::Matrix, over_source(t, e, t.scores), strip_entries_.data(), kBlock,
+                          t.values_along + column / sums_.numbers() * kBlock, packed_entries_.data(), padded_ * kBlock,
+                          0, t.sums, strip_block, column ? Write::Add : Write::Set},
+                         e, value_blocks_);
   }
   for (int64_t i = 0; i < rows; i += kWidth) {
     const Vec largest = load(t.largest + i), total = load(t.total + i);

@@ -13,7 +13,7 @@ HeadPlaces places_of(const int64_t (&steps)[3]) { return {steps[0], steps[1], st
 class AttentionHeads : public Plan {
  public:
   explicit AttentionHeads(const AttentionHeadsShape& s)
-      : s_(s), heads_({s.target, s.source, 0, s.key, s.value, s.heads, s.scale, s.dropout}) {}
+      : s_(s), heads_({s.target, s.source, 0, s.key, s.value, s.heads, s.scale, s.dropout, false, s.bfloat16}) {}
 
   void forward(const Call& call) override {
     HeadsCall h = heads_call(call);

@@ -42,7 +42,7 @@ struct AttentionShape {
   float dropout = 0;                  // 0: none
   uint64_t seed = 0;
   uint64_t token = 0;     // distinguishes the caches of this filter from those of others
-  bool bfloat16 = false;  // operands of projections may be rounded to BFloat16
+  bool bfloat16 = false;  // operands of products may be rounded to BFloat16
   // Where element (h, i, d) of a parameter lies: h * steps[0] + i * steps[1] + d * steps[2]. As the caller stores them,
   // unless the option kCanonicalParameters says otherwise.
   int64_t parameter_steps[kAttentionParameters][3] = {}, gradient_steps[kAttentionParameters][3] = {};
@@ -83,7 +83,9 @@ struct AttentionHeadsShape {
   float dropout = 0;  // in training
   uint64_t seed = 0;
   int64_t q_steps[3] = {}, k_steps[3] = {}, v_steps[3] = {}, o_steps[3] = {};
-  OPENBNNS_FIELDS(target, source, key, value, heads, scale, causal, dropout, seed, q_steps, k_steps, v_steps, o_steps)
+  bool bfloat16 = false;  // operands of products may be rounded to BFloat16
+  OPENBNNS_FIELDS(target, source, key, value, heads, scale, causal, dropout, seed, q_steps, k_steps, v_steps, o_steps,
+                  bfloat16)
 };
 
 }  // namespace openbnns

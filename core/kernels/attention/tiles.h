@@ -4,12 +4,16 @@
 // T x S matrix. A strip of scores is stored as [source / 16][position][16]: what the micro-kernel writes, what it reads
 // as left operand over the source, and, read across, what it reads as left operand over the positions.
 //
+// In BFloat16, operands are rounded where they are packed, scores once they are finished, and a number of a block is a
+// pair in 32 bits: [source / 32][position][16], and, over the positions, [source / 16][position / 2][16].
+//
 // Masks leave most rows of scores a first part that counts: of a tile of positions, what lies behind the longest of
 // these parts is neither computed nor read.
 #pragma once
 #include <algorithm>
 
 #include "gemm/pack.h"
+#include "gemm/pack_pairs.h"
 #include "kernels/attention/attention.h"
 #include "simd/math.h"
 
@@ -49,6 +53,11 @@ struct Heads::Tiles {
   uint32_t* words;                  // random: see draw
   int32_t* limit;                   // [strip]: no score of a row counts from here on
   int32_t* reach;                   // [tiles of a strip]: the largest of them, at least 1
+  // In BFloat16 only.
+  float* pairs;          // of some rows, before they are packed
+  float* paired_scores;  // [block / 32][strip][16]: an operand of products over the source
+  float* q_over;         // [K / 16][strip / 2][16], pairs of positions; backward only, like what follows
+  float* dout_over;      // [V / 16][strip / 2][16]
 };
 
 // Rows of matrices that are needed soon. The rows of a head lie far apart, which no processor foresees; they are asked
@@ -79,7 +88,8 @@ class Heads::Ahead {
 
 // How far the tiles of a strip reach into the block of source rows that begins at a column.
 struct Heads::Extents {
-  Extents(const Tiles& t, int tile, int64_t rows, int64_t column, int64_t block) : tile(tile), rows(rows) {
+  Extents(const EntrySums& sums, const Tiles& t, int tile, int64_t rows, int64_t column, int64_t block)
+      : sums(sums), tile(tile), rows(rows) {
     for (count = 0; count * tile < rows; count++) {
       const int64_t left = t.reach[count] - column;
       depth[count] = std::min(block, left > 0 ? round_up(left, kDepth) : 0);
@@ -89,7 +99,10 @@ struct Heads::Extents {
   // Scores of tile n that are computed, in whole blocks of 16.
   int64_t columns(int64_t n) const { return round_up(depth[n], kBlock); }
   int64_t columns_of_row(int64_t i) const { return columns(i / tile); }
+  // Of the sums of tile n.
+  int64_t steps(int64_t n) const { return sums.steps(depth[n]); }
 
+  const EntrySums sums;
   const int tile;
   const int64_t rows;
   int count;
@@ -99,6 +112,7 @@ struct Heads::Extents {
 
 // Left operand, right operand and result of products over packed blocks.
 struct Product {
+  EntrySums sums;
   TileForm form;
   const float* a;
   const int32_t* a_entries;
@@ -106,7 +120,7 @@ struct Product {
   const float* b;
   const int32_t* b_entries;
   int64_t b_block;
-  int64_t depth;  // a multiple of kDepth
+  int64_t depth;  // steps, whole entries
   float* c;       // rows 16 apart
   int64_t c_block;
   Write write;
@@ -115,7 +129,10 @@ struct Product {
 // The tiles of a product, one after the other; what they share, and the kernel for their size, is found once.
 class ProductTiles {
  public:
-  explicit ProductTiles(const Product& p) : p_(p) {
+  explicit ProductTiles(const Product& p)
+      : p_(p),
+        entry_(p.form == TileForm::Matrix ? p.sums.entry() : kDepth),
+        unit_(p.form == TileForm::Matrix ? p.sums.kind() : SumKind::kFloats) {
     tile_.a_offset = p.a_entries;
     tile_.b_offset = p.b_entries;
     tile_.b_block = p.b_block;
@@ -129,17 +146,20 @@ class ProductTiles {
     if (rows != rows_ || wide != wide_) {
       rows_ = rows;
       wide_ = wide;
-      kernel_ = tile_kernel(p_.form, wide, static_cast<int>(rows));
+      kernel_ = p_.sums.kernel(p_.form, wide, static_cast<int>(rows));
+      tile_.rows = static_cast<int>(rows);
     }
     tile_.a = p_.a + i * p_.a_row;
     tile_.b = p_.b + j * p_.b_block;
-    tile_.entries = static_cast<int>(over / kDepth);
+    tile_.entries = static_cast<int>(over / entry_);
     tile_.c = p_.c + i * kBlock + j * p_.c_block;
     kernel_(tile_);
   }
 
  private:
   const Product p_;
+  const int entry_;
+  const MatrixUnitInUse unit_;
   Tile tile_{};
   TileKernel kernel_ = nullptr;
   int64_t rows_ = 0;
@@ -172,7 +192,7 @@ void multiply_to_extent(const Product& p, const Extents& e) {
   }
 }
 
-// The same for A of scores: the sums of tile n run over e.depth[n].
+// The same for A of scores: the sums of tile n run over e.steps(n).
 template <class Extents>
 void multiply_over_extent(const Product& p, const Extents& e, int64_t blocks) {
   ProductTiles tiles(p);
@@ -180,7 +200,7 @@ void multiply_over_extent(const Product& p, const Extents& e, int64_t blocks) {
     const int wide = tile_blocks((blocks - j) * kBlock);
     for (int n = 0; n < e.count; n++) {
       const int64_t i = int64_t{n} * e.tile;
-      if (e.depth[n] > 0) tiles.multiply(i, std::min<int64_t>(e.tile, e.rows - i), j, wide, e.depth[n]);
+      if (e.depth[n] > 0) tiles.multiply(i, std::min<int64_t>(e.tile, e.rows - i), j, wide, e.steps(n));
     }
     j += wide;
   }

@@ -146,6 +146,9 @@ class AttentionHeads(Operation):
         inputs = [q.value] if shared else [part.value for part in parts]
         super().__init__(inputs, [output, Tensor(graph, (samples, q.heads, q.length))])
 
+    def prepare(self) -> None:
+        self.rounds = engines.arithmetic().precision == engines.BFLOAT16  # operands of products
+
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.counter[0] = draw_number(seed, step, index)
 
@@ -156,7 +159,7 @@ class AttentionHeads(Operation):
             lambda: engines._core.attention_heads(
                 target=q.length, source=k.length, key=q.width, value=v.width, heads=q.heads, scale=self.scale,
                 causal=self.causal, dropout=self.dropout, seed=_SEED, q_steps=q.steps, k_steps=k.steps, v_steps=v.steps,
-                o_steps=o.steps,
+                o_steps=o.steps, bfloat16=self.rounds,
             ),
         )  # fmt: skip
 
