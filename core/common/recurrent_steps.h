@@ -1,11 +1,13 @@
 // Products of recurrent layers: h U^T at every step, and dz U on the way back. A task is a block of 16 hidden units (or
 // a few) and a tile of rows: it multiplies, and then computes the gates of its units while they are in the cache. The
 // recurrent weights are packed once; the operand on the left is written in packed form by the gates of the step before.
+// In BFloat16 the weights are rounded when they are packed, and that operand beside the floats, which gates still read.
 #pragma once
 #include <algorithm>
 
-#include "gemm/gemm.h"
+#include "gemm/entry_sums.h"
 #include "gemm/pack.h"
+#include "gemm/pack_pairs.h"
 #include "runtime/partition.h"
 #include "runtime/thread_pool.h"
 #include "simd/lanes.h"
@@ -24,64 +26,99 @@ struct StepSizes {
   int64_t N, H;
   int64_t padded, wide;  // H in whole blocks, and as many of them as there are gates
   int gates;
+  EntrySums step_sums;
   int64_t tiles;  // of rows
   int tile;       // rows of the largest; the others have as many or one less
 
-  StepSizes(int64_t batch, int64_t hidden, int gates)
+  StepSizes(int64_t batch, int64_t hidden, int gates, bool bfloat16)
       : N(batch),
         H(hidden),
         padded(round_up(hidden, kBlock)),
         wide(gates * padded),
         gates(gates),
-        tiles(tiles_of(batch)),
+        step_sums(bfloat16 && batch > kFewRows && gates * hidden * hidden >= kRoundedWeights),
+        tiles(tiles_of(batch, step_sums.most_rows())),
         tile(tiles > 0 ? static_cast<int>((batch + tiles - 1) / tiles) : 1) {}
   RowTile rows_of(int64_t number) const {
     const int64_t first = N * number / tiles;
     return {number, first, N * (number + 1) / tiles - first};
   }
+  // Of weights of 16 units that are packed for sums over so many numbers.
+  int64_t block_floats(int64_t depth) const { return step_sums.steps(depth) * kBlock; }
 
  private:
+  // So few are multiplied as floats, as they are by linear layers; and with fewer weights than these, rounding takes
+  // what pairs save (measured on Zen 5).
+  static constexpr int64_t kFewRows = 8, kRoundedWeights = int64_t{1} << 15;
   // As few as possible, or one more if that is what two workers can share, and the tiles stay large enough.
-  static int64_t tiles_of(int64_t batch) {
+  static int64_t tiles_of(int64_t batch, int most) {
     constexpr int64_t kBusySums = 10;  // of vectors that it takes to keep the arithmetic units busy
-    const int64_t fewest = (batch + kWideRows - 1) / kWideRows, even = round_up(fewest, 2);
+    const int64_t fewest = (batch + most - 1) / most, even = round_up(fewest, 2);
     const bool is_busy = batch / std::max<int64_t>(1, even) * (kWideColumns / kWidth) >= kBusySums;
     return fewest > 1 && is_busy ? even : fewest;
   }
 };
 
-// Where the depth entries of the packed operands begin: [depth / 16][tile rows][16] on the left, [depth][16] on the
-// right.
+// Where the entries of packed operands begin: [steps / 16][tile rows][16] on the left, [steps][16] on the right.
 struct StepEntries {
   int count;
   int32_t *left, *right;
 
   // storage: floats(depth)
   StepEntries(const StepSizes& s, int64_t depth, float* storage)
-      : count(static_cast<int>(depth / kDepth)),
+      : count(of(s, depth)),
         left(reinterpret_cast<int32_t*>(storage)),
         right(reinterpret_cast<int32_t*>(storage) + count) {
-    constexpr int kPerBlock = kBlock / kDepth;
+    const int entry = s.step_sums.entry(), per_block = kBlock / entry;
     for (int i = 0; i < count; i++) {
-      left[i] = i / kPerBlock * s.tile * kBlock + i % kPerBlock * kDepth;
-      right[i] = i * kDepth * kBlock;
+      left[i] = i / per_block * s.tile * kBlock + i % per_block * entry;
+      right[i] = i * entry * kBlock;
     }
+  }
+  // Of sums over so many numbers.
+  static int of(const StepSizes& s, int64_t depth) {
+    return static_cast<int>(s.step_sums.steps(depth) / s.step_sums.entry());
   }
   static int64_t floats(int64_t depth) { return round_up(2 * depth / kDepth, kBlock); }
 };
 
-// A matrix of N rows in tiles, each [depth / 16][s.tile][16].
+// A matrix of N rows in tiles, each [depth / 16][s.tile][16]; behind it, in BFloat16, [depth / 32][s.tile][16] of
+// pairs.
 struct PackedRows {
   float* data;
   int64_t depth;
   int tile;
+  int64_t steps;           // of the pairs
+  float* pairs = nullptr;  // in BFloat16
+
+  PackedRows() = default;
+  // storage: floats(s, depth)
+  PackedRows(const StepSizes& s, int64_t depth, float* storage)
+      : data(storage), depth(depth), tile(s.tile), steps(round_up(s.step_sums.steps(depth), kBlock)) {
+    if (!s.step_sums.pairs()) return;
+    pairs = storage + s.tiles * s.tile * depth;
+    std::fill_n(pairs, floats(s, depth) - s.tiles * s.tile * depth, 0.0f);
+  }
 
   float* rows_of(const RowTile& rows) const { return data + rows.number * tile * depth; }
   // 16 values of row n
   float* block(const RowTile& rows, int64_t n, int64_t b) const {
     return rows_of(rows) + (b * tile + n - rows.first) * kBlock;
   }
-  static int64_t floats(const StepSizes& s, int64_t depth) { return s.tiles * s.tile * depth; }
+  // These 16 values are complete.
+  OPENBNNS_INLINE void finished(const RowTile& rows, int64_t n, int64_t b) const {
+    if (!pairs) return;
+    const float* from = block(rows, n, b);
+    float* row = pairs + rows.number * tile * steps + (b / 2 * tile + n - rows.first) * kBlock;
+    auto* to = reinterpret_cast<uint16_t*>(row) + b % 2 * kBlock;
+    for (int v = 0; v < kBlock; v += kWidth) store_bfloat16(to + v, load(from + v));
+  }
+  // What products read.
+  const float* operand(const RowTile& rows) const { return pairs ? pairs + rows.number * tile * steps : rows_of(rows); }
+  static int64_t floats(const StepSizes& s, int64_t depth) {
+    const int64_t steps = s.step_sums.pairs() ? round_up(s.step_sums.steps(depth), kBlock) : 0;
+    return s.tiles * s.tile * (depth + steps) + s.step_sums.floats_behind();
+  }
 };
 
 // body(step, first block, blocks, tile of rows) for steps 0, 1, ... and groups of up to `most` blocks; the tiles of a
@@ -131,10 +168,22 @@ inline void pack_gates(const StepSizes& s, const float* const* m, int64_t column
                       to + (unit / kBlock * s.gates + g) * block_floats, block_floats);
 }
 
+// Packed weights of so many blocks of units and gates, rounded to pairs if steps multiply those: [blocks][steps][16].
+inline void pair_weights(const StepSizes& s, int64_t blocks, int64_t depth, float* packed) {
+  if (!s.step_sums.pairs()) return;
+  const int64_t block_floats = s.block_floats(depth), pairs = depth / 2 * kBlock;
+  for (int64_t b = 0; b < blocks; b++) {
+    float* to = packed + b * block_floats;
+    pair_rows(packed + b * depth * kBlock, kBlock, depth, kBlock, to);
+    std::fill(to + pairs, to + block_floats, 0.0f);
+  }
+}
+
 // The recurrent weights u[gate] [H][H] for z += h U^T: [units / 16][gate][padded][16].
 inline void pack_recurrent(const StepSizes& s, const float* const* u, float* to) {
   std::fill_n(to, s.wide * s.padded, 0.0f);
   pack_gates(s, u, s.H, to, s.padded * kBlock);
+  pair_weights(s, s.wide / kBlock, s.padded, to);
 }
 
 // The same for dh = dz U: [units / 16][wide][16].
@@ -144,6 +193,7 @@ inline void pack_recurrent_back(const StepSizes& s, const float* const* u, float
     for (int g = 0; g < s.gates; g++)
       pack_columns(u[g] + unit * s.H, s.H, std::min<int64_t>(kBlock, s.H - unit), s.H,
                    to + (unit / kBlock * s.gates + g) * kBlock * kBlock, s.wide * kBlock);
+  pair_weights(s, s.padded / kBlock, s.wide, to);
 }
 
 // Rows [N][H] in packed form, from a block on, and zeros everywhere else; all zeros for a null `from`.
@@ -153,9 +203,11 @@ inline void pack_states(const StepSizes& s, const float* from, const PackedRows&
   for (int64_t tile = 0; tile < s.tiles; tile++) {
     const RowTile rows = s.rows_of(tile);
     for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
-      for (int64_t j = 0; j < s.H; j += kBlock)
-        std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j),
-                    to.block(rows, n, first_block + j / kBlock));
+      for (int64_t j = 0; j < s.H; j += kBlock) {
+        const int64_t block = first_block + j / kBlock;
+        std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), to.block(rows, n, block));
+        to.finished(rows, n, block);
+      }
   }
 }
 

@@ -36,7 +36,7 @@ float* scratch(int slot, size_t count) {
     b.data = allocate_aligned(bytes);
     b.count = bytes / sizeof(float) - 64;
   }
-  if (poison.load(std::memory_order_relaxed))
+  if (b.data && poison.load(std::memory_order_relaxed))
     std::fill_n(b.data, b.count + 64, std::numeric_limits<float>::quiet_NaN());
   return b.data;
 }

@@ -25,7 +25,7 @@ struct Sizes : StepSizes {
   const int64_t* batch_sizes;
 
   explicit Sizes(const LstmShape& shape)
-      : StepSizes(shape.batch, shape.hidden, kGates),
+      : StepSizes(shape.batch, shape.hidden, kGates, shape.bfloat16),
         T(shape.steps),
         joined(shape.directions * shape.hidden),
         interleaved(false),

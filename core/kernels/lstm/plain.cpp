@@ -68,18 +68,20 @@ struct Forward {
   // sums[row][4 gates of the block] = the first `depth` columns of the packed rows times the weights, for the first
   // `present` rows of a tile
   void multiply(int now, int64_t depth, int64_t block, const RowTile& rows, int64_t present, float* sums) const {
-    const int64_t block_floats = s.depth(cell.in) * kBlock;
+    const int64_t block_floats = s.block_floats(s.depth(cell.in));
+    const MatrixUnitInUse unit(s.step_sums.kind());
     for (int g = 0; g < kGates; g += kWideBlocks) {
-      const Tile tile{rows_of[now].rows_of(rows),
-                      weights + (block * kGates + g) * block_floats,
-                      entries.left,
-                      entries.right,
-                      static_cast<int>(depth / kDepth),
-                      block_floats,
-                      sums + g * kBlock,
-                      kGates * kBlock,
-                      kBlock};
-      tile_kernel(TileForm::Matrix, kWideBlocks, static_cast<int>(present))(tile);
+      Tile tile{rows_of[now].operand(rows),
+                weights + (block * kGates + g) * block_floats,
+                entries.left,
+                entries.right,
+                StepEntries::of(s, depth),
+                block_floats,
+                sums + g * kBlock,
+                kGates * kBlock,
+                kBlock};
+      tile.rows = static_cast<int>(present);
+      s.step_sums.kernel(TileForm::Matrix, kWideBlocks, tile.rows)(tile);
     }
   }
 
@@ -127,14 +129,14 @@ struct Forward {
     float* c = cell.c + (t * s.N + rows.first) * s.padded + unit;
     float* out = cell.h + (t * s.N + rows.first) * s.joined + unit;
     const float* c_before = (before < 0 ? c_first : cell.c + before * s.N * s.padded) + rows.first * s.padded + unit;
-    alignas(64) float gates[kWideRows * kGates * kBlock];  // [row][gate][16]
+    alignas(64) float gates[2 * kUnitRows * kGates * kBlock];  // [row][gate][16]
     if (cell.keeps || !has_input) ask_for(z, s.wide, present, kGates * kBlock);
     ask_for(c, s.padded, rows.rows, kBlock);
     ask_for(out, s.joined, rows.rows, kBlock);
     const int64_t depth = k == 0 && !cell.h0 ? input_depth() : s.depth(cell.in);
     if (depth == 0)
       std::fill_n(gates, present * kGates * kBlock, 0.0f);
-    else if (kWidth > 4 && present == 1)  // narrower vectors would not leave a register free
+    else if (kWidth > 4 && present == 1 && !s.step_sums.pairs())  // narrower vectors would not leave a register free
       multiply_row(now, depth, block, rows, gates);
     else if (present > 0)
       multiply(now, depth, block, rows, present, gates);
@@ -149,6 +151,7 @@ struct Forward {
         states_forward(gates + n * kGates * kBlock, c_before, c, packed, out, unit, s.H);
       else
         stand_still(c_before, c, packed_before, packed, out, unit, s.H);
+      rows_of[1 - now].finished(rows, rows.first + n, place);
     }
     if (block == 0) take_input(k + 1, rows);
   }
@@ -191,8 +194,9 @@ struct Backward {
 
   // dh[rows][units of the blocks] = dz U, for those rows of a tile that took part in the step that dz belongs to
   void multiply(int now, int64_t block, int blocks, const RowTile& rows, int64_t present) const {
-    const int64_t block_floats = s.wide * kBlock;
-    Tile tile{dz[now].rows_of(rows),
+    const int64_t block_floats = s.block_floats(s.wide);
+    const MatrixUnitInUse unit(s.step_sums.kind());
+    Tile tile{dz[now].operand(rows),
               weights + block * block_floats,
               entries.left,
               entries.right,
@@ -201,7 +205,8 @@ struct Backward {
               dh + rows.first * s.padded + block * kBlock,
               s.padded,
               kBlock};
-    tile_kernel(TileForm::Matrix, blocks, static_cast<int>(present))(tile);
+    tile.rows = static_cast<int>(present);
+    s.step_sums.kernel(TileForm::Matrix, blocks, tile.rows)(tile);
   }
 
   // The units of some blocks at step k, in the order of the forward pass; k = -1 only finishes dh.
@@ -232,6 +237,7 @@ struct Backward {
                        cell.c + place * s.padded + unit, dh + n * s.padded + unit,
                        d.dy ? d.dy + place * s.joined + unit : nullptr, dc + n * s.padded + unit, to,
                        dz[1 - now].block(rows, n, block * kGates), dz[0].tile * kBlock, unit, s.H);
+        for (int g = 0; g < kGates; g++) dz[1 - now].finished(rows, n, block * kGates + g);
       }
   }
 };
@@ -253,6 +259,7 @@ void pack_step(const Sizes& s, const Cell& cell, float* to) {
   std::fill_n(to, s.padded / kBlock * kGates * block_floats, 0.0f);
   if (input > 0) pack_gates(s, cell.w, cell.in, to, block_floats);
   pack_gates(s, cell.u, s.H, to + input * kBlock, block_floats);
+  pair_weights(s, s.wide / kBlock, s.depth(cell.in), to);
 }
 
 void plain_forward(const Sizes& s, const Cell& cell, float* work) {
@@ -262,7 +269,7 @@ void plain_forward(const Sizes& s, const Cell& cell, float* work) {
   float* packed = cut.take(s.wide * depth);
   float* c_first = cut.take(s.N * s.padded);
   PackedRows rows[2];
-  for (PackedRows& p : rows) p = {cut.take(PackedRows::floats(s, depth)), depth, s.tile};
+  for (PackedRows& p : rows) p = PackedRows(s, depth, cut.take(PackedRows::floats(s, depth)));
   if (!cell.packed) pack_step(s, cell, packed);
   pad_rows(s, cell.c0, c_first);
   pack_states(s, cell.h0, rows[0], input / kBlock);
@@ -280,7 +287,7 @@ void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, fl
   float* dh = cut.take(s.N * s.padded);
   float* dc = cut.take(s.N * s.padded);
   PackedRows dz[2];
-  for (PackedRows& p : dz) p = {cut.take(PackedRows::floats(s, s.wide)), s.wide, s.tile};
+  for (PackedRows& p : dz) p = PackedRows(s, s.wide, cut.take(PackedRows::floats(s, s.wide)));
   pack_recurrent_back(s, cell.u, weights);
   pad_rows(s, cell.c0, c_first);
   pad_rows(s, d.dhn, dh);

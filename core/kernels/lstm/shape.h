@@ -25,7 +25,7 @@ struct LstmShape {
   ActivationSpec slope[5];           // whose derivatives count
   float dropout = 0;                 // between layers
   std::vector<int64_t> batch_sizes;  // samples at every step, the first ones; empty: all
-  bool bfloat16 = false;             // operands of products over all steps may be rounded to BFloat16
+  bool bfloat16 = false;             // operands of products may be rounded to BFloat16
   uint64_t signature = 0;            // distinguishes the caches of different descriptions
   OPENBNNS_FIELDS(steps, batch, inputs, hidden, layers, directions, first_layers, default_activations, activation,
                   slope, dropout, batch_sizes, bfloat16, signature)

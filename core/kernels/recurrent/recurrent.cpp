@@ -149,7 +149,7 @@ class Recurrent : public Plan {
   }
 
   Run run_of(const Call& call) const {
-    Run run{StepSizes(call.batch, shape_.hidden, gates_of(shape_.kind))};
+    Run run{StepSizes(call.batch, shape_.hidden, gates_of(shape_.kind), shape_.bfloat16)};
     run.T = shape_.steps;
     run.reverse = shape_.reverse;
     run.z = call.address[kRecurrentZ];
@@ -178,27 +178,29 @@ class Recurrent : public Plan {
     const StepEntries entries(s, s.padded, cut.take(StepEntries::floats(s.padded)));
     float* weights = cut.take(s.wide * s.padded);
     PackedRows h[2];
-    for (PackedRows& p : h) p = {cut.take(packed), s.padded, s.tile};
+    for (PackedRows& p : h) p = PackedRows(s, s.padded, cut.take(packed));
     float* product = cut.take(s.N * s.wide);  // [N][padded / 16][gates][16]
     const float* u[kGates];
     weights_of(call, u);
     pack_recurrent(s, u, weights);
     pack_states(s, run.h0, h[0]);
-    const int64_t block_floats = s.padded * kBlock;
+    const int64_t block_floats = s.block_floats(s.padded);
     over_steps(s, run.T, call.threads, 1, [&](int64_t k, int64_t block, int, const RowTile& rows) {
       const PackedRows &now = h[k % 2], &next = h[1 - k % 2];
+      const MatrixUnitInUse unit_in_use(s.step_sums.kind());
       for (int g = 0; g < kGates;) {
         const int blocks = kGates - g >= kWideBlocks ? kWideBlocks : 1;
-        const Tile tile{now.rows_of(rows),
-                        weights + (block * kGates + g) * block_floats,
-                        entries.left,
-                        entries.right,
-                        entries.count,
-                        block_floats,
-                        product + rows.first * s.wide + (block * kGates + g) * kBlock,
-                        s.wide,
-                        kBlock};
-        tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows.rows))(tile);
+        Tile tile{now.operand(rows),
+                  weights + (block * kGates + g) * block_floats,
+                  entries.left,
+                  entries.right,
+                  entries.count,
+                  block_floats,
+                  product + rows.first * s.wide + (block * kGates + g) * kBlock,
+                  s.wide,
+                  kBlock};
+        tile.rows = static_cast<int>(rows.rows);
+        s.step_sums.kernel(TileForm::Matrix, blocks, tile.rows)(tile);
         g += blocks;
       }
       const int64_t unit = block * kBlock;
@@ -210,6 +212,7 @@ class Recurrent : public Plan {
                                 after);
         else
           stand_still<kKind>(run, n, k, unit, before, after);
+        next.finished(rows, n, block);
       }
     });
     if (float* hn = call.address[kRecurrentHn])
@@ -245,7 +248,7 @@ class Recurrent : public Plan {
     const StepEntries entries(s, s.wide, cut.take(StepEntries::floats(s.wide)));
     float* weights = cut.take(s.wide * s.padded);
     PackedRows dp[2];
-    for (PackedRows& p : dp) p = {cut.take(packed), s.wide, s.tile};
+    for (PackedRows& p : dp) p = PackedRows(s, s.wide, cut.take(packed));
     float* dh = cut.take(s.N * s.padded);
     float* before = cut.take(states);
     const float* u[kGates];
@@ -257,14 +260,15 @@ class Recurrent : public Plan {
       std::fill_n(to, s.padded, 0.0f);
       if (dhn) std::copy_n(dhn + n * s.H, s.H, to);
     }
-    const int64_t block_floats = s.wide * kBlock;
+    const int64_t block_floats = s.block_floats(s.wide);
     float* dh0 = call.address[kRecurrentDh0];
     over_steps(s, run.T + (dh0 ? 1 : 0), call.threads, kWideBlocks,
                [&](int64_t step, int64_t first, int blocks, const RowTile& rows) {
                  const int64_t k = run.T - 1 - step;
                  const PackedRows &later = dp[(k + 2) % 2], &now = dp[(k + 1) % 2];
                  if (k + 1 < run.T) {
-                   Tile tile{later.rows_of(rows),
+                   const MatrixUnitInUse unit_in_use(s.step_sums.kind());
+                   Tile tile{later.operand(rows),
                              weights + first * block_floats,
                              entries.left,
                              entries.right,
@@ -274,7 +278,8 @@ class Recurrent : public Plan {
                              s.padded,
                              kBlock};
                    tile.write = Write::Add;
-                   tile_kernel(TileForm::Matrix, blocks, static_cast<int>(rows.rows))(tile);
+                   tile.rows = static_cast<int>(rows.rows);
+                   s.step_sums.kernel(TileForm::Matrix, blocks, tile.rows)(tile);
                  }
                  if (k < 0) return;
                  for (int64_t n = rows.first; n < rows.first + rows.rows; n++)
@@ -284,17 +289,18 @@ class Recurrent : public Plan {
                      if (k < run.length(n)) {
                        Cells<kKind>::backward(run, run.place(n, k), state_before(run, n, k), unit,
                                               dh + n * s.padded + unit, to, s.tile * kBlock);
-                       continue;
+                     } else {
+                       for (int g = 0; g < kGates; g++) std::fill_n(to + g * s.tile * kBlock, kBlock, 0.0f);
+                       clear<kKind>(run, run.place(n, k), unit, std::min<int64_t>(kBlock, s.H - unit));
                      }
-                     for (int g = 0; g < kGates; g++) std::fill_n(to + g * s.tile * kBlock, kBlock, 0.0f);
-                     clear<kKind>(run, run.place(n, k), unit, std::min<int64_t>(kBlock, s.H - unit));
+                     for (int g = 0; g < kGates; g++) now.finished(rows, n, block * kGates + g);
                    }
                });
     if (dh0)
       for (int64_t n = 0; n < s.N; n++) std::copy_n(dh + n * s.padded, s.H, dh0 + n * s.H);
     if (wants_weights) {
       gather_states(run, before, call.threads);
-      product<kKind>(call, run, before, call.address[kRecurrentDu]);
+      product<kKind>(call, run, sums_of_rounded(shape_.bfloat16), before, call.address[kRecurrentDu]);
     }
     if (float* db = call.address[kRecurrentDb]) {
       const int64_t places = s.N * run.T;
@@ -327,14 +333,16 @@ class Recurrent : public Plan {
 
   // dU = sum over places of dp h^T; dp is the gradient of the input part but for the candidate of a GRU
   template <Kind kKind>
-  static void product(const Call& call, const Run& run, const float* before, float* du) {
+  static void product(const Call& call, const Run& run, SumKind sums, const float* before, float* du) {
     const int64_t H = run.s.H, places = run.s.N * run.T, direct = kKind == Kind::GRU ? 2 * H : H;
     MatrixProduct p{direct, H, places, run.z, gates_of(kKind) * H, before, H, du, H};
     p.transpose_a = true;
+    p.sums = sums;
     matrix_product(p, call.threads);
     if (kKind != Kind::GRU) return;
     MatrixProduct c{H, H, places, run.q, H, before, H, du + direct * H, H};
     c.transpose_a = true;
+    c.sums = sums;
     matrix_product(c, call.threads);
   }
 

@@ -33,8 +33,9 @@ enum class RecurrentKind {
 struct RecurrentShape {
   RecurrentKind kind;
   int64_t steps, hidden;
-  bool reverse;  // from the last step of each sample to the first
-  OPENBNNS_FIELDS(kind, steps, hidden, reverse)
+  bool reverse;           // from the last step of each sample to the first
+  bool bfloat16 = false;  // operands of products may be rounded to BFloat16
+  OPENBNNS_FIELDS(kind, steps, hidden, reverse, bfloat16)
 };
 
 }  // namespace openbnns

@@ -120,6 +120,7 @@ class Recurrent(Operation):
         super().__init__([x, *values(self.initial, lengths)], outputs, [*weights, *biases])
 
     def prepare(self) -> None:
+        self.rounds = engines.arithmetic().precision == engines.BFLOAT16  # operands of products
         self.layer = FullyConnectedLayer(
             weights=self.weights[0].array,
             bias=self.biases[0].array if self.biases else None,
@@ -130,7 +131,9 @@ class Recurrent(Operation):
         kind = KINDS.index(self.kind)
         return self.made(
             steps,
-            lambda: engines._core.recurrent(kind=kind, steps=steps, hidden=self.hidden, reverse=self.reverse),
+            lambda: engines._core.recurrent(
+                kind=kind, steps=steps, hidden=self.hidden, reverse=self.reverse, bfloat16=self.rounds
+            ),
         )
 
     def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Array]:
