@@ -32,6 +32,8 @@ NETWORKS = (
     "encoder d512 h8 ff2048 T128 batch 16",
     "VGG-like 48 to 96 batch 48",
     "ResNet-18 32x32 batch 32",
+    "encoder d256 h4 ff512 T512 batch 4",
+    "LSTM 256 T64 batch 64",
 )
 EXAMPLES = {
     "lenet": (300, {}),
@@ -44,7 +46,7 @@ EXAMPLES = {
 def figures() -> dict[str, Callable[[Settings], Figure]]:
     if not _core.multiplies_bfloat16():
         return {}
-    makers = zip(NETWORKS, (_mlp, _encoder, _vgg, _resnet), strict=True)
+    makers = zip(NETWORKS, (_mlp, _encoder, _vgg, _resnet, _long_encoder, _lstm), strict=True)
     made: dict[str, Callable[[Settings], Figure]] = {
         f"bfloat16/{name}": partial(_step, f"bfloat16/{name}", make) for name, make in makers
     }
@@ -118,18 +120,41 @@ def _mlp(torch: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def _encoder(torch: Any) -> tuple[Any, tuple[int, ...]]:
+    return _encoder_of(torch, 512, 8, 2048), (16, 128, 512)
+
+
+def _long_encoder(torch: Any) -> tuple[Any, tuple[int, ...]]:
+    return _encoder_of(torch, 256, 4, 512), (4, 512, 256)
+
+
+def _encoder_of(torch: Any, width: int, heads: int, hidden: int) -> Any:
     t = torch.nn
 
     class Encoder(t.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
-            self.layer = t.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True)
-            self.out = t.Linear(512, CLASSES)
+            self.layer = t.TransformerEncoderLayer(width, heads, hidden, dropout=0.0, batch_first=True)
+            self.out = t.Linear(width, CLASSES)
 
         def forward(self, x: Any) -> Any:
             return self.out(self.layer(x).mean(1))
 
-    return Encoder(), (16, 128, 512)
+    return Encoder()
+
+
+def _lstm(torch: Any) -> tuple[Any, tuple[int, ...]]:
+    t = torch.nn
+
+    class Sequence(t.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = t.LSTM(64, 256, batch_first=True)
+            self.out = t.Linear(256, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layer(x)[0].mean(1))
+
+    return Sequence(), (64, 64, 64)
 
 
 def _vgg(torch: Any) -> tuple[Any, tuple[int, ...]]:
