@@ -11,7 +11,8 @@ WITH_TOOLS := PATH="$(CURDIR)/$(BIN):$$PATH"
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q
 SUITE := $(PYTEST) -n $(WORKERS) -m "not peers"
-ON_EVERY_ISA := tests/filters/test_contract.py tests/filters/test_contract_cases.py tests/filters/test_values.py tests/filters/test_attention_masks.py
+ON_EVERY_ISA := tests/filters/test_contract.py tests/filters/test_contract_cases.py tests/filters/test_values.py tests/filters/test_attention_masks.py \
+  tests/graph/test_inference_passes.py
 TARGET ?= x86_64-linux-gnu
 ISAS ?= all
 

@@ -2,9 +2,11 @@
 
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "bindings/fast_call.h"
 #include "bindings/recording.h"
@@ -105,11 +107,62 @@ void pool_bytes(nb::handle target, nb::handle source, const std::vector<int64_t>
   });
 }
 
+// Whether an array has all elements that a value of the chain reads or writes.
+bool holds(const PlainArray& array, const Chain& chain, const Chain::Value& value) {
+  int64_t last = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    if (value.stride[axis] < 0) return false;
+    last += std::max<int64_t>(0, chain.size[axis] - 1) * value.stride[axis];
+  }
+  return chain.size[0] * chain.size[1] * chain.size[2] == 0 || last < array.count();
+}
+
+// values: arrays, and three strides for each; those from `results` on are written. Rooms follow them as values.
+void run_chain(const nb::list& arrays, size_t results, const std::vector<int64_t>& sizes,
+               const std::vector<int64_t>& strides, const std::vector<ChainStep>& steps, int rooms) {
+  const char* who = "run_chain";
+  Chain chain{{}, {}, steps, rooms};
+  if (sizes.size() != 3 || strides.size() != 3 * arrays.size()) throw nb::value_error("run_chain: 3 sizes and strides");
+  std::copy_n(sizes.begin(), 3, chain.size);
+  std::vector<char*> places;
+  std::vector<bool> floats;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < arrays.size(); i++) {
+    const PlainArray array(arrays[i], i >= results, "fB", who);
+    Chain::Value value{nullptr, {strides[3 * i], strides[3 * i + 1], strides[3 * i + 2]}};
+    if (!holds(array, chain, value)) throw nb::value_error("run_chain: an array is too small");
+    chain.values.push_back(value);
+    places.push_back(array.data());
+    floats.push_back(array.is_float32());
+    bytes += array.bytes();
+  }
+  const auto values = static_cast<int>(places.size()) + rooms;
+  const auto is_float = [&](int value) {
+    return static_cast<size_t>(value) >= floats.size() || floats[static_cast<size_t>(value)];
+  };
+  for (const ChainStep& step : steps) {
+    bool fits = step.function <= 40 && step.result >= static_cast<int>(results) && step.result < values &&
+                step.element.is_float32() == is_float(step.result);
+    for (int operand : step.operands) fits = fits && operand >= 0 && operand < values && is_float(operand);
+    if (!fits) throw nb::value_error("run_chain: a step has an operand or a result that it cannot have");
+  }
+  perform_whole(std::move(places), bytes, [chain](char* const* place) {
+    Chain placed = chain;
+    for (Chain::Value& value : placed.values) value.data = *place++;
+    kernels().run_chain(placed, max_threads());
+    return true;
+  });
+}
+
 }  // namespace
 
 void bind_byte_calls(nb::module_& m) {
   m.def("convert_array", &convert_array, "target"_a, "source"_a, "element"_a);
   m.def("add_bytes", &add_bytes, "target"_a, "a"_a, "b"_a, "a_factor"_a, "b_factor"_a, "term"_a);
+  m.def(
+      "run_chain", &run_chain, "arrays"_a, "results"_a, "sizes"_a, "strides"_a, "steps"_a, "rooms"_a,
+      nb::sig("def run_chain(arrays: list[object], results: int, sizes: Sequence[int], strides: Sequence[int], steps: "
+              "Sequence[ChainStep], rooms: int) -> None"));
   m.def("pool_bytes", &pool_bytes, "target"_a, "source"_a, "sizes"_a);
 }
 

@@ -146,6 +146,7 @@ void bind_shapes(nb::module_& m) {
   nb::class_<LstmPlan>(m, "LstmPlan").def("cache_bytes", &LstmPlan::cache_bytes);
 
   bind_part<ActivationSpec>(m, "ActivationSpec");
+  bind_part<ChainStep>(m, "ChainStep");
   bind_part<ContractionTensor>(m, "ContractionTensor");
   bind_part<Element>(m, "Element");
   bind_part<NormalizationShape>(m, "NormalizationShape");

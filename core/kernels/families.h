@@ -2,6 +2,7 @@
 // (kernels.h) and, for makers of plans, the functions of the Python module (bindings/shapes.cpp).
 #pragma once
 #include "kernels/activation/shape.h"
+#include "kernels/arithmetic/chain.h"
 #include "kernels/arithmetic/shape.h"
 #include "kernels/attention/shape.h"
 #include "kernels/clipping/shape.h"
@@ -98,6 +99,7 @@
   FUNCTION(double, peak_gflop, int64_t iterations)                                                    \
   FUNCTION(void, pool_bytes, const BytePooling& s, int threads)                                       \
   FUNCTION(void, random_fill, const RandomFill& fill, int threads)                                    \
+  FUNCTION(void, run_chain, const Chain& chain, int threads)                                          \
   FUNCTION(void, scatter, const Selection& s, Scattering kind, int threads)                           \
   FUNCTION(void, strided_copy, const StridedCopy& copy, int threads)                                  \
   FUNCTION(void, sum_in_tree, const TreeSum& s, int threads)                                          \

@@ -11,7 +11,7 @@ import pytest
 
 from network_checks import NARROW, NN, Network, compare, outcome_on_tape
 from openbnns import nn
-from openbnns.graph import Graph, Program
+from openbnns.graph import Graph, Program, inference
 from openbnns.graph import program as _program
 from openbnns.graph.memory import ALIGNMENT, Block
 from random_networks import SMALLEST_KINK, Plan, draw, run_step
@@ -69,11 +69,17 @@ def without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     return lambda patch: patch.setattr(Graph, "passes", [run for run in Graph.passes if run.__name__ != name])
 
 
+def inferring_without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """The same of the passes for inference."""
+    return lambda patch: patch.setattr(inference, "PASSES", [run for run in inference.PASSES if run.__name__ != name])
+
+
 # How to do without each, and the tolerance; what only moves numbers, or computes them another time, changes no bit.
 # Steps that are settled have their random test in test_settled_steps.py: these networks have none.
 MECHANISMS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], float]] = {
     "drop_unused": (without("drop_unused"), NARROW),  # an operation that is read twice is not fused
     "fuse": (without("fuse"), NARROW),
+    "join_elementwise": (inferring_without("join_elementwise"), 0.0),
     "shared memory": (lambda patch: patch.setattr(_program, "plan", apart), 0.0),
     "shared gradients": (lambda patch: patch.setattr(_program, "share", lambda *_: None), 0.0),
     "repeated values": (lambda patch: patch.setattr(Program, "_find_repeated", lambda self: None), 0.0),
@@ -98,6 +104,8 @@ def test_results_are_the_same_without(portion: int, monkeypatch: pytest.MonkeyPa
 
 def test_every_pass_is_here() -> None:
     assert {run.__name__ for run in Graph.passes} <= MECHANISMS.keys()
+    apart = {"integer_products", "end_in_activations"}  # have tests of their own: few of these networks use them
+    assert {run.__name__ for run in inference.PASSES} <= {*apart, *MECHANISMS}
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

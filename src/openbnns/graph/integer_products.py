@@ -12,12 +12,11 @@ that t may be a parameter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import ActivationFunction, ArithmeticBinaryFunction, ArithmeticUnaryFunction, ReductionFunction
-from .graph import Graph
 from .operation import Operation
 from .operations.activation import IDENTITY, Activation
 from .operations.elementwise import Arithmetic
@@ -32,9 +31,6 @@ from .tensor import Array, Tensor
 _LONGEST_SUM = 65536  # of products of bytes in int32
 _ONE = ActivationFunction.linear(1.0)
 _LEAST_SIZE = 64  # of a matrix that is worth it
-
-
-_SomeGraph = TypeVar("_SomeGraph", bound=Graph)
 
 
 class _Steps(NamedTuple):
@@ -68,12 +64,6 @@ def integer_products(operations: Sequence[Operation], outputs: Sequence[Tensor])
                 continue
         done.append(operation)
     return drop_unused(done, outputs) if stored else done
-
-
-def for_inference(graph: _SomeGraph) -> _SomeGraph:
-    """A graph with the same results, in which such products are those of bytes; the given one if it has none."""
-    operations = integer_products(graph.operations, graph.outputs)
-    return graph if operations == graph.operations else graph.part(graph.inputs, operations, graph.outputs)
 
 
 class _Producers:

@@ -16,7 +16,7 @@ from .. import ConvolutionType, InterpolationMethod, engines
 from .._plural import plural
 from .._table import Table
 from ..graph import operations
-from ..graph.integer_products import for_inference
+from ..graph.inference import for_inference
 from ..graph.operation import Operation
 from ..graph.operations import NormalizedOperation
 from ..graph.parameter import Parameter

@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import engines
 from ..graph.graph import Graph, recording
-from ..graph.integer_products import for_inference
+from ..graph.inference import for_inference
 from ..graph.memory import Arena
 from ..graph.operations import Normalization
 from ..graph.parameter import Parameter, making, version_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ def can_fuse(function: ActivationFunction) -> bool:
     return function.case in FUSABLE
 
 
+def is_elementwise(function: ActivationFunction) -> bool:
+    """True for a function that computes every number from the one in its place alone, and has no table of its own."""
+    return function.case not in _OTHERS and not function.case.startswith("integer")
+
+
 class ActivatedOperation(Operation):
     """An operation whose layer can end in an activation."""
 
@@ -50,8 +56,20 @@ class ActivatedOperation(Operation):
             return True
         return False
 
+    def ending_in(self, following: Activation) -> Operation | None:
+        """An operation that does the work of both, for inference only: any function will do; None if there is none."""
+        same = is_same_shape(following.inputs[0].shape, self.output.shape)
+        if self.activation is not IDENTITY or not is_elementwise(following.function) or not same:
+            return None
+        made = copy(self)
+        made.__dict__.pop("_kept_layers", None)  # of this operation's own layers
+        made.activation, made.outputs = following.function, following.outputs
+        made.modules, made.functions = self.modules + following.modules, self.functions + following.functions
+        return made
+
 
 _ALONG_AXIS = ("softmax", "log_softmax")
+_OTHERS = {*_ALONG_AXIS, "gumbel", "gumbel_max", "prelu_per_channel"}
 
 
 class Activation(Operation):
