@@ -29,7 +29,7 @@ using Run = std::function<Results(bool bfloat16, int threads)>;
 Doubles wide(const Floats& v) { return Doubles(v.begin(), v.end()); }
 
 // rounds: in products that can run on AMX
-void check(Counts& counts, const std::string& name, bool rounds, const Run& run) {
+void check(Counts& counts, const std::string& name, [[maybe_unused]] bool rounds, const Run& run) {
   const Results in_float32 = run(false, 1), vectors = run(true, 1);
   const auto near = [&](const std::string& what, const Results& got, const Results& expected, double bound) {
     for (size_t i = 0; i < got.size(); i++)
