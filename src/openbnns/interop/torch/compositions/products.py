@@ -109,13 +109,14 @@ def cov(torch: Any, input: Any, *, correction: int = 1, fweights: Any = None, aw
         raise Misfit("complex numbers have no counterpart in it")
     x = torch.atleast_2d(input)
     x = x - x.mean(1, keepdim=True)
-    return (x @ x.mT / (x.shape[1] - correction)).reshape([x.shape[0]] * input.dim())
+    covariances = x @ x.mT / (x.shape[1] - correction)
+    return covariances.reshape(()) if x.shape[0] == 1 else covariances
 
 
 @composition(PRODUCTS, "corrcoef")
 def corrcoef(torch: Any, input: Any) -> Any:
-    if input.dim() < 2:
-        raise Misfit("the correlation of a single variable is 1. Pass at least two, in rows")
     covariances = cov(torch, input)
+    if covariances.dim() == 0:
+        return covariances / covariances
     spread = covariances.diagonal().sqrt()
     return (covariances / spread[:, None] / spread[None, :]).clamp(-1, 1)
