@@ -171,9 +171,9 @@ def _mapped(given: Any, change: Any) -> Any:
 
 
 def _tensors(given: Any) -> list[ForeignTensor]:
-    found: list[ForeignTensor] = []
-    _mapped(given, found.append)
-    return found
+    operands: list[ForeignTensor] = []
+    _mapped(given, operands.append)
+    return operands
 
 
 def _part(x: ForeignTensor, number: int) -> ForeignTensor:
