@@ -822,3 +822,14 @@ def test_weights_of_2_bits(tmp_path: Path) -> None:
     onnx.save(model, path)
     x = floats(3, 7)
     np.testing.assert_array_equal(nn.from_onnx(path)(x), x * values.astype(np.float32) / 2)
+
+
+def test_positions_of_old_tensorflow(tmp_path: Path) -> None:
+    """Versions 11 and 12 of Resize have a mode in which the entry at a pixel's centre is taken."""
+    options = {"mode": "nearest", "coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
+    weights = {"r": np.zeros(0, np.float32), "f": np.float32([1, 1, 0.6, 0.4])}
+    path = write(
+        tmp_path / "m.onnx", [node("Resize", "x r f", "y", **options)], {"x": ["N", 2, 5, 10]}, ["y"], weights, opset=11
+    )
+    x = floats(3, 2, 5, 10)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), x[:, :, [0, 2, 4]][..., [1, 3, 6, 8]])

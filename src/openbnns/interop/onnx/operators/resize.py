@@ -229,6 +229,8 @@ def _positions(call: Call, axis: _Axis) -> Array:
         return numbers * ((n - 1) / (scale * n - 1)) if m > 1 else np.zeros(m)
     if mode == "asymmetric":
         return np.asarray(numbers / scale)
+    if mode == "tf_half_pixel_for_nn":  # of versions 11 and 12
+        return np.asarray((numbers + 0.5) / scale)
     if mode == "tf_crop_and_resize":
         if m > 1:
             return axis.start * (n - 1) + numbers * (axis.end - axis.start) * (n - 1) / (m - 1)
