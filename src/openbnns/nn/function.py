@@ -58,7 +58,7 @@ class Function:
         raise NotImplementedError("A Function needs a static method backward(ctx, *gradients) to be trained through.")
 
     @classmethod
-    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         """A native call that stores the only result, whole numbers without a gradient; None if there is none."""
         return None
 

@@ -51,7 +51,7 @@ class CustomFunction(Operation):
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         given = self._given(x)
         if len(y) == 1 and y[0].dtype == np.int64:
-            native: Calls | None = self.function._native_call(given, y[0])
+            native: Calls | None = self.function.native_call(given, y[0])
             if native is not None:
                 return native
         needs = tuple(isinstance(argument, Tensor) and argument.dtype == FLOAT32 for argument in self.arguments)

@@ -71,7 +71,7 @@ class WholeNumbers(ByElement):
         return np.asarray(WHOLE[name](a, b), np.int64)
 
     @classmethod
-    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         a, b, name = given
         return by_element(target, name, WHOLE[name], *whole_operands(a, b))
 
@@ -84,7 +84,7 @@ class Compare(ByElement):
         return COMPARISONS[name](a, b).astype(np.int64)
 
     @classmethod
-    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         a, b, name = given
         return by_element(target, name, COMPARISONS[name], *whole_operands(a, b))
 
@@ -97,7 +97,7 @@ class Not(ByElement):
         return (x == 0).astype(np.int64)
 
     @classmethod
-    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         return by_element(target, "logical_not", np.logical_not, *given)
 
 

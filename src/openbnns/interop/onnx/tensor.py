@@ -82,7 +82,7 @@ class ByNumpy(Function):
         return (None,) * len(ctx.needs_input_grad)
 
     @classmethod
-    def _native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
+    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         *arrays, recipe = given
         native: Calls | None = recipe.native_call(arrays, target)
         return native
