@@ -1,5 +1,7 @@
 #include "gemm/product_packing.h"
 
+#include <limits>
+
 #include "common/scratch_uses.h"
 #include "common/stored_rows.h"
 #include "gemm/pack.h"
@@ -162,7 +164,7 @@ int64_t packed_b_floats(const MatrixProduct& p) {
 void pack_matrix_b(const MatrixProduct& p, float* packed, int threads) {
   MatrixProduct all = p;
   all.b_element = p.b_element.plain();
-  all.m = kWideRows + 1;  // no tile is read in place
+  all.m = std::numeric_limits<int64_t>::max();  // no tile is read in place
   all.packed_b = nullptr;
   const bool small = !p.b_element.is_float32() && p.sums == SumKind::kFloats;
   const int64_t depth = steps_of(p), depth_block = depth_block_of(p, depth), padded = round_up(p.n, kBlock);

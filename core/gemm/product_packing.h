@@ -1,6 +1,7 @@
 // The operands of a matrix product as tiles read them: packed, or where they lie.
 #pragma once
 #include <algorithm>
+#include <numeric>
 
 #include "gemm/few_columns.h"
 #include "gemm/gemm.h"
@@ -23,10 +24,20 @@ inline int tile_rows_of(const MatrixProduct& p) { return on_matrix_unit(p.sums) 
 
 inline int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(kWidth, count)); }
 
-// Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
+// Whether so many rows of a matrix, of one tile each, stay in a first-level cache side by side: one of 64 sets of 8
+// lines each, or larger.
+inline bool stays_in_cache(int64_t rows, int64_t ld) {
+  constexpr int64_t kSets = 64, kWays = 8;
+  const int64_t distance = ld % kBlock == 0 ? std::gcd(ld / kBlock, kSets) : 1;
+  return rows <= kWays * kSets / distance;
+}
+
+// Whether tiles read B where it lies: when rows fit into a few, a copy would be read a few times only.
 inline bool reads_b_in_place(const MatrixProduct& p, int64_t columns) {
-  return !p.transpose_b && !p.packed_b && p.m <= kWideRows && columns >= kWideColumns && p.b_element.is_float32() &&
-         p.sums == SumKind::kFloats;
+  return !p.transpose_b && !p.packed_b && columns >= kWideColumns && p.b_element.is_float32() &&
+         p.sums == SumKind::kFloats &&
+         (p.m <= kWideRows ||
+          (p.m <= kTuned.read_b_rows && stays_in_cache(std::min<int64_t>(p.k, kDepthBlock), p.ldb)));
 }
 
 // Whether tiles read A where it lies: its rows lie side by side already, and a copy would be read a few times only.

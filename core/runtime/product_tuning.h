@@ -18,6 +18,7 @@ struct ProductTuning {
   int64_t thread_groups = 4;                 // of such columns, at least, where there are enough of them
   int64_t task_tiles = 8;                    // of rows, in a task that works on all columns, at most
   int64_t read_columns = 64;                 // for which A is read where it lies, at most
+  int64_t read_b_rows = 64;                  // for which B is, at most
 
   int64_t alone_rows = 128;                 // for which every worker packs all of B, at least,
   int64_t alone_small_rows = 48;            // or so many, if B has
