@@ -82,6 +82,8 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Long kernels over one row of one channel: a matrix product with its overlapping windows.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_long_windows_forward(const ConvolutionShape& s);
+// Small images in short rows: products of patches and weights that are packed once.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_pixels_forward(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s);
