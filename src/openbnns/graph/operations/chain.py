@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from ... import engines
-from ...filters._activation_rules import as_float32, native_activation
-from ...parameters.activation import Activation as Function
 from ...tensors.stored import native_element, native_uint8
 from ..calls import Call, Calls, PlanCall, listed
 from ..operation import Operation
@@ -113,6 +111,8 @@ def _step(member: Operation, operands: list[int], result: int) -> Any:
         function = member.function
     elif isinstance(member, ToBytes):
         element = native_uint8(member.scaling.scale, member.scaling.bias)
-    spec = native_activation(Function(int(function.function), as_float32(function.alpha), as_float32(function.beta)))
+    with np.errstate(over="ignore"):  # bounds beyond float32 become infinite
+        alpha, beta = np.array([function.alpha, function.beta]).astype(np.float32).tolist()
+    spec = engines._core.ActivationSpec(function=int(function.function), alpha=alpha, beta=beta, seed=0)
     given = (operands + 2 * operands[:1])[:3]  # functions of fewer repeat the first
     return engines._core.ChainStep(function=number, operands=given, result=result, activation=spec, element=element)
