@@ -509,9 +509,10 @@ def test_whole_numbers_that_numpy_moves_leave_all_sizes_free(tmp_path: Path) -> 
     """Entries of several whole numbers of an object, looked up in tables: one recording for all of them."""
     nodes = [
         node("Gather", "boxes one", "left", axis=2), node("Gather", "table left", "e"), node("Add", "x e", "a"),
-        node("Transpose", "left", "turned", perm=[1, 0]), node("Cast", "turned", "t", to=FLOAT), node("Identity", "a", "y"),
+        node("Transpose", "left", "turned", perm=[1, 0]), node("Tile", "turned copies", "wider"),
+        node("Cast", "wider", "t", to=FLOAT), node("Identity", "a", "y"),
     ]  # fmt: skip
-    weights = {"one": np.array(1), "table": floats(20, 6)}
+    weights = {"one": np.array(1), "table": floats(20, 6), "copies": np.array([2, 1])}
     inputs = {"x": ["N", "K", 6], "boxes": ["N", "K", 4]}
     path = write(tmp_path / "m.onnx", nodes, inputs, ["y", "t"], weights, kinds={"boxes": INT64})
     net = nn.from_onnx(path)
@@ -520,7 +521,65 @@ def test_whole_numbers_that_numpy_moves_leave_all_sizes_free(tmp_path: Path) -> 
         for ours, theirs in zip(net(*given), by_reference(path, given), strict=True):
             np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)
     assert len(net._recordings) == 1
-    assert "CustomFunction" in str(net.program(((2, 3, 6), (2, 3, 4)), training=False).describe())
+    rows = net.program(((2, 3, 6), (2, 3, 4)), training=False).describe().rows
+    kinds = {row[1]: row[3] for row in rows}
+    assert kinds["CustomFunction"] == "Python"  # the copies
+    assert kinds["Slice"] == kinds["Permute"] == "native"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whole_numbers_and_masks_move_as_they_are(tmp_path: Path, seed: int) -> None:
+    """Random moves of whole numbers that float32 cannot hold, and of a mask: exact, and without NumPy."""
+    random = np.random.RandomState(seed)
+    nodes = [node("Equal", "x one", "m0")]
+    weights = {
+        "one": np.array(1), "row": np.full((1, 3, 2), 2**40 + 1), "flags": np.ones((1, 3, 2), np.bool_),
+        "places": np.array([2, 0]), "from": np.array([0]), "to": np.array([3]), "along": np.array([1]),
+        "times": np.array([1, 3, 2]),
+    }  # fmt: skip
+    for name, other in (("x", "row"), ("m0", "flags")):
+        held = name
+        for i in range(4):
+            made = f"{name}{i}"
+            kind = random.randint(5)
+            if kind == 0:  # to one another's place and back, so that shapes stay
+                nodes += [
+                    node("Transpose", held, made + "t", perm=[0, 2, 1]),
+                    node("Transpose", made + "t", made, perm=[0, 2, 1]),
+                ]
+            elif kind == 1:
+                nodes += [
+                    node("Concat", f"{held} {other}", made + "c", axis=0),
+                    node("Slice", f"{made}c from to along", made),
+                ]
+            elif kind == 2:
+                nodes += [
+                    node("Gather", f"{held} places", made + "g", axis=1),
+                    node("Concat", f"{made}g {held}", made + "c", axis=1),
+                ]
+                nodes += [node("Slice", f"{made}c from to along", made)]
+            elif kind == 3:
+                nodes += [
+                    node("Split", held, f"{made}a {made}b", axis=2),
+                    node("Concat", f"{made}b {made}a", made, axis=2),
+                ]
+            else:
+                nodes += [
+                    node("Gather", f"{held} one", made + "g", axis=1),
+                    node("Unsqueeze", f"{made}g along", made + "u"),
+                ]
+                nodes += [node("Expand", f"{made}u times", made)]
+            held = made
+        nodes.append(node("Identity", held, f"y_{name}"))
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3, 2]}, ["y_x", "y_m0"], weights, kinds={"x": INT64})
+    net = nn.from_onnx(path)
+    for count in (2, 2, 5):
+        x = random.choice([1, 2**40 + 3, -(2**33) - 1], (count, 3, 2))
+        ours = net(x)
+        for mine, theirs in zip(ours, by_reference(path, [x]), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        assert ours[0].dtype == np.int64
+    assert "CustomFunction" not in str(net.program((x.shape,), training=False).describe())
 
 
 def test_indices_of_an_axis_of_one_entry(tmp_path: Path) -> None:

@@ -100,19 +100,19 @@ def _transposed(call: Call, x: Array) -> Any:
     return np.transpose(x, call.integers("perm", tuple(range(x.ndim))[::-1]))
 
 
-@operator(SHAPES, "Transpose", compute=_transposed, moves=True)
+@operator(SHAPES, "Transpose", compute=_transposed, moves=True, records_whole=True)
 def transpose(call: Call, x: ForeignTensor) -> ForeignTensor:
     order = call.integers("perm", tuple(range(x.rank))[::-1])
     if sorted(order) != list(range(x.rank)):
         raise Misfit(f"perm {order} does not name each axis of {x.shape} once")
-    return ForeignTensor(F.permute(x.numbers, *order))
+    return ForeignTensor(F.permute(x.elements, *order), x.kind)
 
 
 def _repeated(call: Call, x: Array, shape: Array) -> Any:
     return np.array(np.broadcast_to(x, limited(np.broadcast_shapes(x.shape, limited(shape)))), order="C")
 
 
-@operator(SHAPES, "Expand", compute=_repeated, folds_sizes=False, shaping=(1,), native="convert")
+@operator(SHAPES, "Expand", compute=_repeated, records_whole=True, folds_sizes=False, shaping=(1,))
 def expand(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor:
     sizes = numbers_of(shape, "shape") or []
     own = dict(enumerate(x.shape, len(sizes) - x.rank))
@@ -146,7 +146,7 @@ def expanded(x: ForeignTensor, shape: Sequence[AnySize]) -> ForeignTensor:
         return x
     if x.kind != "f" and x.constant:
         return ForeignTensor(frozen(np.array(np.broadcast_to(x.held, limited(shape)), order="C")), x.kind)
-    return ForeignTensor(F.expand(x.numbers, *shape))
+    return ForeignTensor(F.expand(x.elements, *shape), x.kind)
 
 
 def _for_samples(x: ForeignTensor, axis: int, size: Size) -> ForeignTensor:
@@ -270,7 +270,15 @@ def _is_empty(x: ForeignTensor) -> bool:
     return any(isinstance(n, int) and n == 0 for n in x.shape)
 
 
-@operator(PARTS, "Slice", compute=_part, moves=True, shaping=(1, 2, 3, 4), once_attributes=("starts", "ends", "axes"))
+@operator(
+    PARTS,
+    "Slice",
+    compute=_part,
+    moves=True,
+    records_whole=True,
+    shaping=(1, 2, 3, 4),
+    once_attributes=("starts", "ends", "axes"),
+)
 def take_slice(
     call: Call, x: ForeignTensor, starts: ForeignTensor | None = None, ends: ForeignTensor | None = None, axes: ForeignTensor |
     None = None, steps: ForeignTensor | None = None,
@@ -287,7 +295,7 @@ def take_slice(
             keys[axis] = slice(None)  # all that the file was written for
     if any(not isinstance(n, Size) and not len(range(*k.indices(n))) for k, n in zip(keys, x.shape, strict=True)):
         return _nothing(x, [len(range(*k.indices(int(n)))) for k, n in zip(keys, x.shape, strict=True)])
-    return ForeignTensor(F.index(x.numbers, tuple(keys)))
+    return ForeignTensor(F.index(x.elements, tuple(keys)), x.kind)
 
 
 def _sizes_of_parts(call: Call, total: Any, sizes: list[int] | None) -> list[Any]:
@@ -313,7 +321,14 @@ def _parts(call: Call, x: Array, sizes: Array | None = None) -> Any:
 
 
 @operator(
-    PARTS, "Split", compute=_parts, moves=True, shaping=(1,), once_attributes=("split",), ignores=("num_outputs",)
+    PARTS,
+    "Split",
+    compute=_parts,
+    moves=True,
+    records_whole=True,
+    shaping=(1,),
+    once_attributes=("split",),
+    ignores=("num_outputs",),
 )
 def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> Any:
     axis = x.axis(call.integer("axis", 0))
@@ -321,10 +336,12 @@ def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> A
     parts = _sizes_of_parts(call, x.shape[axis], given)
     shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in parts]
     if any(isinstance(n, Size) for n in parts):
-        pieces = iter([F.narrow(x.numbers, axis, i * n, n) for i, n in enumerate(parts)])
+        pieces = iter([F.narrow(x.elements, axis, i * n, n) for i, n in enumerate(parts)])
     else:
-        pieces = iter(F.split(x.numbers, [n for n in parts if n], axis))
-    return tuple(ForeignTensor(next(pieces)) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True))
+        pieces = iter(F.split(x.elements, [n for n in parts if n], axis))
+    return tuple(
+        ForeignTensor(next(pieces), x.kind) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True)
+    )
 
 
 def _taken(call: Call, x: Array, indices: Array) -> Any:
@@ -337,7 +354,7 @@ def _taken(call: Call, x: Array, indices: Array) -> Any:
     return np.take(x, indices.astype(np.int64), axis)
 
 
-@operator(PARTS, "Gather", compute=_taken, moves=True)
+@operator(PARTS, "Gather", compute=_taken, moves=True, records_whole=True)
 def gather(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
     axis = x.axis(call.integer("axis", 0))
     if not indices.constant:
@@ -354,24 +371,24 @@ def gather(call: Call, x: ForeignTensor, indices: ForeignTensor) -> Any:
     if (least < 0 and -size > least) or most >= size:
         raise Misfit(f"indices from {least} to {most} are taken of axis {axis} of {x.shape}")
     if numbers.size == 1:
-        part: Any = F.narrow(x.numbers, axis, most if most >= 0 else size + most, 1)
+        part: Any = F.narrow(x.elements, axis, most if most >= 0 else size + most, 1)
     else:
         places = numbers.astype(np.int64).ravel()
-        part = F.index_select(x.numbers, axis, places % int(size) if least < 0 else places)
-    return in_shape(ForeignTensor(part), (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
+        part = F.index_select(x.elements, axis, places % int(size) if least < 0 else places)
+    return in_shape(ForeignTensor(part, x.kind), (*x.shape[:axis], *numbers.shape, *x.shape[axis + 1 :]))
 
 
 def _looked_up(x: ForeignTensor, indices: ForeignTensor, axis: int) -> ForeignTensor:
     """Entries by numbers that are computed, or inputs: rows of a table, if it is a weight or a constant."""
     if indices.kind == "f":
         raise Misfit("indices must be whole numbers")
-    if axis == 0 and x.rank == 2 and isinstance(x.held, (Parameter, np.ndarray)):
+    if x.kind == "f" and axis == 0 and x.rank == 2 and isinstance(x.held, (Parameter, np.ndarray)):
         return ForeignTensor(F.embedding(indices.value, x.held))
-    if axis == 0 and x.constant and x.rank > 1:
+    if x.kind == "f" and axis == 0 and x.constant and x.rank > 1:
         rows = np.ascontiguousarray(x.held.reshape(len(x.held), math.prod(x.shape[1:])), np.float32)
         return in_shape(ForeignTensor(F.embedding(indices.value, rows)), (*indices.shape, *x.shape[1:]))
-    part = F.index_select(x.numbers, axis, indices.value.reshape((product(indices.shape),)))
-    return in_shape(ForeignTensor(part), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+    part = F.index_select(x.elements, axis, indices.value.reshape((product(indices.shape),)))
+    return in_shape(ForeignTensor(part, x.kind), (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def _one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Any:
@@ -543,7 +560,7 @@ def _joined(call: Call, *arrays: Array) -> Any:
     return np.concatenate(arrays, call.integer("axis"))
 
 
-@operator(PARTS, "Concat", compute=_joined, moves=True)
+@operator(PARTS, "Concat", compute=_joined, moves=True, records_whole=True)
 def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
     rank = given[0].rank
     axis = given[0].axis(call.integer("axis"))
@@ -554,7 +571,10 @@ def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
         size = next((x.shape[other] for x in given if isinstance(x.shape[other], Size)), None)
         if other != axis and size is not None:
             given = tuple(_for_samples(x, other, size) for x in given)
-    return ForeignTensor(F.cat([x.numbers for x in given], axis))
+    kinds, parts = {x.kind for x in given}, [x.elements for x in given]
+    if len(kinds) > 1 or len({part.dtype for part in parts}) > 1:  # masks may be of either type
+        parts = [x.numbers for x in given]
+    return ForeignTensor(F.cat(parts, axis), kinds.pop() if len(kinds) == 1 else "f")
 
 
 def _pad_widths(rank: int, pads: list[int], axes: list[int] | None) -> list[tuple[int, int]]:
