@@ -60,7 +60,7 @@ class Guards:
         return True
 
 
-class Place(NamedTuple):
+class ValueSource(NamedTuple):
     """Where a run finds a value: among its arrays, or in what a leaf holds, and the shape that it has there."""
 
     value: Tensor | None
@@ -81,8 +81,8 @@ class BoundSegment(NamedTuple):
     """A segment for known sizes: its program, what that reads and where to, and what the operation behind it reads."""
 
     program: Program | None
-    fed: list[tuple[Place, Array]]
-    read: list[Place]
+    fed: list[tuple[ValueSource, Array]]
+    read: list[ValueSource]
 
 
 class Segment(NamedTuple):
@@ -127,7 +127,7 @@ class Path:
         self._sizes: dict[str, int] = {}
         self._guards: list[Guards] = []  # of each segment: those that its sizes are the last to decide
         self._guarded = -1  # guards of the recording when they were sorted
-        self._outputs: dict[tuple[int, ...], list[Place]] = {}  # by the sizes of the run
+        self._outputs: dict[tuple[int, ...], list[ValueSource]] = {}  # by the sizes of the run
 
     def _with_gradient(self, input_gradients: bool) -> set[Tensor]:
         wanted = {v for v in self.graph.inputs if input_gradients and v.dtype == FLOAT32}
@@ -198,27 +198,27 @@ class Path:
             gradients = [i for i, v in enumerate(segment.graph.inputs) if v in self._wanted]
             program = Program(segment.graph, known, training=self.training, input_gradients=gradients)
             pairs = zip(segment.graph.inputs, program.inputs, strict=True)
-            fed = [(Place(value, None, target.shape), target) for value, target in pairs]
+            fed = [(ValueSource(value, None, target.shape), target) for value, target in pairs]
         following = [] if segment.following is None else segment.following.inputs
-        return BoundSegment(program, fed, [self._place(value, known) for value in following])
+        return BoundSegment(program, fed, [self._source(value, known) for value in following])
 
-    def _ends(self, known: Mapping[str, int]) -> list[Place]:
+    def _ends(self, known: Mapping[str, int]) -> list[ValueSource]:
         """Where the outputs are for these sizes."""
         key = tuple(known.values())
         places = self._outputs.get(key)
         if places is None:
             if len(self._outputs) == _PROGRAMS:
                 self._outputs.clear()
-            places = self._outputs[key] = [self._place(value, known) for value in self.graph.outputs]
+            places = self._outputs[key] = [self._source(value, known) for value in self.graph.outputs]
         return places
 
-    def _place(self, value: Tensor, known: Mapping[str, int]) -> Place:
+    def _source(self, value: Tensor, known: Mapping[str, int]) -> ValueSource:
         leaf, shape = value.storage.leaf, value.concrete(known)
         if isinstance(leaf, Size):
             leaf = np.full((), leaf.expression.value(known), np.float32)
         if leaf is None and value.source is not None:
-            return Place(value.storage, None, shape)
-        return Place(value if leaf is None else None, leaf, shape)
+            return ValueSource(value.storage, None, shape)
+        return ValueSource(value if leaf is None else None, leaf, shape)
 
     def backward(self, output_gradients: Sequence[Array | None], input_gradients: bool) -> list[Array | None]:
         """Gradients of all parameters into their ``grad``; gives those of the inputs."""
