@@ -530,7 +530,7 @@ def test_windows_that_hang_over_keep_sizes_free(op: str, kernel: int, stride: in
             np.testing.assert_allclose(again(other), net(other), 1e-6)
 
 
-def found(op: str) -> tuple[list[Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+def finding(op: str) -> tuple[list[Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Nodes whose results have sizes that depend on numbers, with inputs, their types, and weights."""
     taken = [node("Transpose", "p", "q", perm=[1, 0]), node("GatherND", "x q", "v"), node("Mul", "v w", "y")]
     image = {"x": ["N", "T"]}
@@ -555,7 +555,7 @@ def found(op: str) -> tuple[list[Any], dict[str, Any], dict[str, Any], dict[str,
 @pytest.mark.parametrize("op", ["NonZero", "Compress", "Unique", "Range", "NonMaxSuppression"])
 def test_sizes_that_depend_on_numbers_are_written(op: str, tmp_path: Path) -> None:
     """The file finds them for numbers of its own, even if there is nothing to find."""
-    nodes, inputs, kinds, weights = found(op)
+    nodes, inputs, kinds, weights = finding(op)
     write(tmp_path / "first.onnx", nodes, inputs, ["y"], {"w": np.float32(2), **weights}, kinds=kinds)
     net = nn.from_onnx(tmp_path / "first.onnx")
     random = np.random.RandomState(0)
