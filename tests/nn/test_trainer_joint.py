@@ -321,7 +321,7 @@ def test_the_output_of_the_network_is_read_where_it_lies() -> None:
     trainer = nn.Trainer(nn.Linear(6, 50), lambda y, t: F.mse_loss(y, t), batch_size=30, quiet=True)
     trainer.fit(X, numbers(30, 50), epochs=1)
     bound = trainer.objective.bound(30, training=True)
-    program = bound.losses[0]._program
+    program = bound.losses[0]._program._program
     assert program.inputs[0].base is not None and np.shares_memory(program.inputs[0], bound.program.outputs[0])
     assert np.shares_memory(program.input_gradients[0], bound.program.output_gradients[0])
     owned = np.zeros(0) if program._memory is None else program._memory

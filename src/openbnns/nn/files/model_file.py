@@ -346,7 +346,7 @@ _READERS = {
 
 
 def _cure(path: Path) -> str:
-    """What to do with a path that is not a model file."""
+    """Advice for a path that is not a model file."""
     inside = path / "model.safetensors"  # in a folder of openbnns train
     if inside.is_file():
         return f"Did you mean {inside}?"
