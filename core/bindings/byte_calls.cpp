@@ -122,6 +122,8 @@ void run_chain(const nb::list& arrays, size_t results, const std::vector<int64_t
                const std::vector<int64_t>& strides, const std::vector<ChainStep>& steps, int rooms) {
   const char* who = "run_chain";
   Chain chain{{}, {}, steps, rooms};
+  if (rooms < 0 || rooms > Chain::kMostRooms)
+    throw nb::value_error("run_chain: 0 to 63 values can be outside of memory");
   if (sizes.size() != 3 || strides.size() != 3 * arrays.size()) throw nb::value_error("run_chain: 3 sizes and strides");
   std::copy_n(sizes.begin(), 3, chain.size);
   std::vector<char*> places;

@@ -41,7 +41,6 @@ enum ScratchUse {
   kStoredSums,   // C before it is converted, shared
   kStoredPlane,  // a plane of results before it is converted
   kWeightSums,   // sums of the integers of weights, shared
-  kChainRooms,   // intermediate values of a piece of a chain of elementwise functions
   kWindowSums,   // sums of the integers under the windows of a convolution, shared
 };
 

@@ -124,6 +124,25 @@ def test_a_chain_ends_where_others_read_it() -> None:
     assert len(chains_of(program)) == 2
 
 
+@pytest.mark.parametrize("count", [9, 40, 80])
+def test_chains_hold_many_values_at_a_time(count: int) -> None:
+    """Pieces become shorter then, and with more values than there is room for, functions run one by one."""
+
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            first = F.mul(F.add(x, 1.0), 0.5)
+            values = [F.mul(first, 0.1 + i) for i in range(count)]
+            total = first
+            for value in values:
+                total = F.add(F.mul(total, 0.5), value)
+            return total
+
+    x = np.random.default_rng(0).standard_normal((2, 1500)).astype(np.float32)
+    plain, joined, program = both(Net(), x, threads=2)
+    assert_same(plain, joined)
+    assert len(chains_of(program)) == 1
+
+
 def test_nan_and_infinity_pass_as_without_chains() -> None:
     x = np.array([[np.nan, np.inf, -np.inf, -0.0, 1e38, 0.015, 0.045, 1e-42]], np.float32)
     with np.errstate(all="ignore"):

@@ -5,12 +5,10 @@
 #include <algorithm>
 
 #include "common/pieces.h"
-#include "common/scratch_uses.h"
 #include "common/stored_rows.h"
 #include "kernels/activation/activation.h"
 #include "kernels/arithmetic/blocks.h"
 #include "kernels/kernels.h"
-#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -19,7 +17,11 @@ namespace {
 using arithmetic::ForwardBlock;
 using arithmetic::Source;
 
-constexpr int64_t kTogether = 1024;  // elements of a piece
+constexpr int64_t kTogether = 1024;      // elements of a piece, or fewer
+constexpr int64_t kRoomElements = 8192;  // on the stack, so that no worker allocates memory when it first takes part
+
+// Elements of a piece, so that there is room for all values that are not in memory, and one more for what is stored.
+int64_t elements_together(const Chain& chain) { return std::min(kTogether, kRoomElements / (chain.rooms + 1)); }
 
 // Rows [row, row + rows) of one index of the first axis, and some of their columns: all of them unless rows is 1.
 struct ChainPiece {
@@ -30,11 +32,11 @@ struct ChainPiece {
 
 class ChainRun {
  public:
-  ChainRun(const Chain& chain, float* rooms) : chain_(chain), rooms_(rooms) {}
+  ChainRun(const Chain& chain, float* rooms) : chain_(chain), together_(elements_together(chain)), rooms_(rooms) {}
 
   void step(const ChainStep& step, const ChainPiece& piece) const {
     const bool stored = !step.element.is_float32();
-    float* result = stored ? rooms_ + chain_.rooms * kTogether : result_of(step.result, piece);
+    float* result = stored ? rooms_ + chain_.rooms * together_ : result_of(step.result, piece);
     const float* from = result;
     if (step.function < 0)
       from = source(step.operands[0], piece).data;
@@ -59,7 +61,7 @@ class ChainRun {
   }
 
   float* result_of(int value, const ChainPiece& piece) const {
-    if (!in_memory(value)) return rooms_ + (value - static_cast<int>(chain_.values.size())) * kTogether;
+    if (!in_memory(value)) return rooms_ + (value - static_cast<int>(chain_.values.size())) * together_;
     return static_cast<float*>(chain_.values[index(value)].data) + offset(value, piece);
   }
 
@@ -85,6 +87,7 @@ class ChainRun {
   }
 
   const Chain& chain_;
+  const int64_t together_;
   float* const rooms_;
 };
 
@@ -93,12 +96,14 @@ class ChainRun {
 void run_chain(const Chain& chain, int threads) {
   const auto& [outer, rows, columns] = chain.size;
   if (outer * rows * columns == 0) return;
-  const int64_t parts = (columns + kTogether - 1) / kTogether, width = std::min(columns, kTogether);
-  const int64_t together = std::clamp<int64_t>(kTogether / columns, 1, rows), groups = (rows + together - 1) / together;
+  const int64_t most = elements_together(chain);
+  const int64_t parts = (columns + most - 1) / most, width = std::min(columns, most);
+  const int64_t together = std::clamp<int64_t>(most / columns, 1, rows), groups = (rows + together - 1) / together;
   const int64_t pieces = outer * groups * parts, each = std::max<int64_t>(1, kPiece / (together * width));
   const int workers = worthy_workers(threads, outer * rows * columns, kPiece);
   dynamic_items(workers, (pieces + each - 1) / each, [&](int64_t item) {
-    const ChainRun run(chain, scratch(kChainRooms, static_cast<size_t>((chain.rooms + 1) * kTogether)));
+    alignas(64) float rooms[kRoomElements];
+    const ChainRun run(chain, rooms);
     for (int64_t i = item * each; i < std::min(pieces, (item + 1) * each); i++) {
       const int64_t column = i % parts * width, row = i / parts % groups * together;
       const ChainPiece piece{i / parts / groups, row, std::min(together, chain.size[1] - row), column,

@@ -28,6 +28,7 @@ struct Chain {
   int64_t size[3];
   std::vector<Value> values;  // in memory; values with higher numbers live for a piece only
   std::vector<ChainStep> steps;
+  static constexpr int kMostRooms = 63;
   int rooms;  // of such values
 };
 

@@ -19,6 +19,7 @@ from .moves import Detach
 from .quantized import ToBytes
 
 _AXES = 3  # of native chains
+_ROOMS = 63  # of values that are not in memory
 
 
 def can_join(operation: Operation) -> bool:
@@ -55,6 +56,8 @@ class Chain(Operation):
             return self._one_by_one(x, y, training)
         numbers = {_key(value): i for i, value in enumerate([*self.inputs, *self.outputs])}
         steps, rooms = self._steps(numbers)
+        if rooms > _ROOMS:
+            return self._one_by_one(x, y, training)
         front = (1,) * (_AXES - len(whole))
         strides = [n for shape in [*shapes, *[whole] * len(y)] for n in _strides(front + shape)]
         return PlanCall(engines._core.run_chain, [*x, *y], len(x), [*front, *whole], strides, steps, rooms)
