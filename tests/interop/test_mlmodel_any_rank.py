@@ -240,9 +240,13 @@ def test_a_thousand_damaged_networks(tmp_path: Path) -> None:
     assert outcomes["read"] > 0 and outcomes["DamagedFile"] > 300, outcomes
 
 
-def test_from_coreml_says_which_function_takes_a_network(tmp_path: Path) -> None:
-    with pytest.raises(CoreMLError, match=r"kind neuralNetworkClassifier, .* Use nn\.from_mlmodel"):
-        nn.from_coreml(saved(classifier()[0], tmp_path))
+def test_from_coreml_takes_networks_of_the_older_kind(tmp_path: Path) -> None:
+    path, x = saved(classifier()[0], tmp_path), numbers(1, 2, 4, 5)
+    np.testing.assert_array_equal(nn.from_coreml(path)(x), nn.from_mlmodel(path)(x))
+    with pytest.raises(ValueError, match=r"batch_axis is for ML programs, and .* of the kind neuralNetworkClassifier"):
+        nn.from_coreml(path, batch_axis=None)
+    with pytest.raises(ValueError, match="function_name is for ML programs"):
+        nn.from_coreml(path, function_name="main")
 
 
 def test_commands_take_them_as_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

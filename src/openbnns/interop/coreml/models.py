@@ -196,7 +196,7 @@ def _compiled(folder: Path) -> Model:
         return Model(None, description, version, "pipeline", parts, folder)
     if (folder / "model.espresso.net").exists():
         raise CoreMLError(
-            f"{folder}: is a compiled neural network of the old kind. Read its .mlmodel file: nn.from_mlmodel(path)."
+            f"{folder}: is a compiled neural network of the old kind. Read its .mlmodel file: nn.from_coreml(path)."
         )
     raise CoreMLError(
         f"{folder}: holds neither Manifest.json (as an .mlpackage does) nor model.mil (as an .mlmodelc does)."

@@ -24,8 +24,8 @@ _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
 @spelled
 def from_coreml(
     path: str | os.PathLike[str], *, function_name: str | None = None, batch_axis: int | None = 0
-) -> Recorded:
-    """The network that computes what an ML program does, with its weights as parameters under their names in the program.
+) -> Module:
+    """The network that computes what a model of Core ML does, with its weights as parameters under their names in the program.
 
     It is called, trained and saved like any other network, and ``to_coreml`` writes it back; compressed weights are
     decompressed. Sizes that the program leaves open are free, and so is the first axis of every input even if the program
@@ -34,7 +34,7 @@ def from_coreml(
     them; ``predict`` knows the classes, and ``to_coreml`` adds the softmax and the choice of a class again. Loops are unrolled
     if constants or sizes say how often they run, and branches taken if constants choose among them. Programs with states,
     other loops, or shapes that follow from numbers raise :class:`openbnns.coreml.CoreMLError`;
-    :class:`openbnns.coreml.MLModel` runs these.
+    :class:`openbnns.coreml.MLModel` runs these. Neural networks of the older kind are read by :func:`openbnns.nn.from_mlmodel`.
 
     >>> import numpy as np, tempfile
     >>> from openbnns import nn
@@ -49,11 +49,10 @@ def from_coreml(
     ([[7.0], [8.0]], Parameter(shape=(1, 2)))
     """
     model = coreml.read(path)
-    if model.program is None:
-        cure = " Use nn.from_mlmodel." if model.kind.startswith("neuralNetwork") else ""
-        raise coreml.CoreMLError(f"from_coreml: {path}: is of the kind {model.kind}, which is not an ML program.{cure}")
     if batch_axis not in (0, None):
         raise ValueError(f"from_coreml: batch_axis is {batch_axis!r}. Samples stand on axis 0, or pass None.")
+    if model.program is None:
+        return _older(model, path, function_name, batch_axis)
     names = list(model.program.functions)
     name = function_name or model.description.default_function or ("main" if "main" in names else names[0])
     if name not in names:
@@ -61,6 +60,21 @@ def from_coreml(
             f"from_coreml: {path}: there is no function {name!r}. It has {', '.join(names)}.{did_you_mean(name, names)}"
         )
     return _network(model, model.program.functions[name], path, batch_axis)
+
+
+def _older(
+    model: coreml.Model, path: str | os.PathLike[str], function_name: str | None, batch_axis: int | None
+) -> Module:
+    if not model.kind.startswith("neuralNetwork"):
+        raise coreml.CoreMLError(f"from_coreml: {path}: is of the kind {model.kind}, which is not a network.")
+    if function_name is not None or batch_axis is None:
+        option = "function_name" if function_name is not None else "batch_axis"
+        raise ValueError(
+            f"from_coreml: {option} is for ML programs, and {path} is of the kind {model.kind}. Leave it out."
+        )
+    from .mlmodel import from_mlmodel
+
+    return from_mlmodel(path)
 
 
 def from_layers(model: coreml.Model, path: str | os.PathLike[str]) -> Recorded:

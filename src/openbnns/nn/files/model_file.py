@@ -340,7 +340,7 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
 
 _READERS = {
     ".onnx": "nn.from_onnx(path)", ".mlpackage": "nn.from_coreml(path)", ".mlmodelc": "nn.from_coreml(path)",
-    ".mlmodel": "nn.from_mlmodel(path)", ".pt": "net.load(path)", ".pth": "net.load(path)", ".npz": "net.load(path)",
+    ".mlmodel": "nn.from_coreml(path)", ".pt": "net.load(path)", ".pth": "net.load(path)", ".npz": "net.load(path)",
     ".h5": "net.load(path)", ".keras": "net.load(path)",
 }  # fmt: skip
 
