@@ -1,6 +1,6 @@
 """Passes for inference: elementwise operations joined to chains, and layers that end in the function behind them.
 
-Programs of graphs with and without the passes give the same bits.
+Programs of graphs with and without these passes give the same bits.
 """
 
 from __future__ import annotations

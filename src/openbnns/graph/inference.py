@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from .chains import join_elementwise
+from .folding import fold_channel_factors, pad_in_windows
 from .graph import Graph
 from .integer_products import integer_products
 from .operation import Operation
@@ -62,5 +63,5 @@ def _has_planes(value: Tensor) -> bool:
     return value.ndim < 3 or math.prod(value.concrete(value.graph.sizes.numbers)[2:]) >= _LEAST_PLANE
 
 
-PASSES = [integer_products, end_in_activations, join_elementwise]
+PASSES = [integer_products, pad_in_windows, fold_channel_factors, end_in_activations, join_elementwise]
 """The passes for inference, in the order in which they run."""

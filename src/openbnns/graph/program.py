@@ -219,7 +219,7 @@ class Program:
         known: set[Tensor] = set()
         for i, step in enumerate(self._steps):
             pure = step.is_pure and not step.parameters and not step.trains
-            if pure and all(v.storage in known or _is_settled(v.storage.leaf) for v in step.inputs):
+            if pure and all(v.storage in known or is_settled(v.storage.leaf) for v in step.inputs):
                 settled.add(i)
                 known.update(step.outputs)
         return settled
@@ -827,7 +827,7 @@ class Program:
         return self._backward_calls
 
 
-def _is_settled(leaf: object) -> bool:
+def is_settled(leaf: object) -> bool:
     """True for a parameter, a size, and an array that nothing can write to."""
     if isinstance(leaf, np.ndarray):
         base = leaf.base

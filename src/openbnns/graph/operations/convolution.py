@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +20,9 @@ from ..tensor import Array, Tensor
 from .base import IN_PLACE, Sizes, wanted
 from .fused import MadeLayer, NormalizedOperation
 from .window import Window, as_images, image_shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _options(window: Window, groups: int) -> dict[str, Any]:
@@ -56,6 +61,27 @@ class Convolution(NormalizedOperation):
         self.output_axis = 1 if transposed else 0
         inputs, parameters = _inputs(x, weight, bias)
         super().__init__(inputs, Tensor(x.graph, output_shape), parameters)
+
+    def padded(self, x: Tensor, widths: Sequence[tuple[int, int]]) -> Self:
+        """The same result from a value without so many zeros on both sides of every axis of its windows."""
+        edges = [(a + before, b + behind) for (a, b), (before, behind) in zip(self.window.edges, widths, strict=True)]
+        made = self._copy([x, *self.inputs[1:]])
+        made.window = replace(self.window, edges=tuple(edges))
+        made.options = _options(made.window, self.groups)
+        return made
+
+    def with_weights(self, weight: Tensor, bias: Tensor | None) -> Self:
+        """The same with weights and bias that the network computes."""
+        inputs, parameters = _inputs(self.inputs[0], weight, bias)
+        made = self._copy(inputs)
+        made.weight, made.bias, made.parameters = weight, bias, parameters
+        return made
+
+    def _copy(self, inputs: Sequence[Tensor]) -> Self:
+        made = copy(self)
+        made.__dict__.pop("_kept_layers", None)  # of this operation's own layers
+        made.inputs = list(inputs)
+        return made
 
     def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         result = y if self.pooling is None else self.pooling.unpooled_shape(self.bound_sizes)

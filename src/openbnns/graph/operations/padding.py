@@ -59,6 +59,11 @@ class Padding(ShapedOperation):
         self.mode = PaddingMode.reflect() if mode == "reflect" else PaddingMode.constant_scalar(value)
         super().__init__([x], Tensor(x.graph, [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]))
 
+    @property
+    def is_zero(self) -> bool:
+        """True if all elements that it adds are 0."""
+        return self.mode.case == "constant_scalar" and self.mode.value == 0
+
     def _samples(self, shape: Sizes) -> Sizes:
         """A shape without the first axis, which counts samples, unless elements are added to it."""
         return shape if any(self.widths[0]) else shape[1:]
