@@ -892,3 +892,31 @@ def test_positions_of_old_tensorflow(tmp_path: Path) -> None:
     )
     x = floats(3, 2, 5, 10)
     np.testing.assert_array_equal(nn.from_onnx(path)(x), x[:, :, [0, 2, 4]][..., [1, 3, 6, 8]])
+
+
+@pytest.mark.parametrize(
+    ("factor", "length", "expected"),
+    [(0.6, 6, [0, 1, 3]), (0.6, 10, [0, 1, 3, 5, 6, 8]), (0.7, 10, [0, 1, 2, 4, 5, 7, 8])],
+)
+def test_nearest_entries_are_found_in_float32(factor: float, length: int, expected: list[int], tmp_path: Path) -> None:
+    """3 / 0.6 is 5, and 0.7 of 10 are 7, which other programs find by rounding; the numbers in the file are not quite these."""
+    options = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    weights = {"r": np.zeros(0, np.float32), "f": np.float32([1, 1, factor])}
+    path = write(tmp_path / "m.onnx", [node("Resize", "x r f", "y", **options)], {"x": ["N", 2, "L"]}, ["y"], weights)
+    x = floats(3, 2, length)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), x[:, :, expected])
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_aligned_corners_are_those_of_the_resized_image(mode: str, tmp_path: Path) -> None:
+    """A factor that does not divide the image evenly: the last entry is still the last one."""
+    options = {"coordinate_transformation_mode": "align_corners"}
+    weights = {"r": np.zeros(0, np.float32), "f": np.float32([1, 1, 1.5])}
+    path = write(
+        tmp_path / "m.onnx", [node("Resize", "x r f", "y", mode=mode, **options)], {"x": ["N", 2, "L"]}, ["y"], weights
+    )
+    for length, new in ((5, 7), (9, 13)):
+        x = floats(3, 2, length)
+        y = nn.from_onnx(path)(x)
+        assert y.shape == (3, 2, new)
+        np.testing.assert_allclose(y[..., [0, new // 2, -1]], x[..., [0, length // 2, -1]], rtol=1e-6)

@@ -163,7 +163,9 @@ def _times(n: Any, factor: Any) -> Any:
         return n * int(factor)
     if isinstance(n, Size) and 1 / factor == int(1 / factor):
         return n // int(1 / factor)
-    return math.floor(int(n) * factor + 1e-9)
+    return int(
+        np.float32(int(n)) * np.float32(factor)
+    )  # as onnxruntime does: 0.7 of 10 would be 6 if it were not rounded
 
 
 def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[list[Any], list[float | None]]:
@@ -206,17 +208,20 @@ def _native(call: Call, x: ForeignTensor, mode: str, axes: list[_Axis], shape: l
             return None
     else:
         return None
-    if not all(axis.by_lengths for axis in axes):
+    if not aligned and not all(axis.by_lengths for axis in axes):
         return None
     value = x.numbers
     return value.graph.append(operations.Resize(value, shape, mode == "linear", aligned))
 
 
-def _positions(call: Call, axis: _Axis) -> Array:
-    """The positions of the new entries among the old ones."""
-    numbers: Array = np.arange(axis.new, dtype=np.float64)
-    n, m, scale = int(axis.old), int(axis.new), axis.scale
-    assert scale is not None  # of an axis that is settled
+def _positions(call: Call, axis: _Axis, kind: type = np.float64) -> Array:
+    """The positions of the new entries among the old ones.
+
+    Those that are rounded to entries are float32, as in other programs: 3 / 0.6 would be less than 5 otherwise.
+    """
+    numbers: Array = np.arange(axis.new, dtype=kind)
+    assert axis.scale is not None  # of an axis that is settled
+    n, m, scale = int(axis.old), int(axis.new), kind(axis.scale)
     mode = _coordinates(call)
     if mode == "half_pixel":
         return np.asarray((numbers + 0.5) / scale - 0.5)
@@ -226,7 +231,7 @@ def _positions(call: Call, axis: _Axis) -> Array:
         centre = n / 2 * (1 - m / (scale * n))
         return np.asarray(centre + (numbers + 0.5) / scale - 0.5)
     if mode == "align_corners":
-        return numbers * ((n - 1) / (scale * n - 1)) if m > 1 else np.zeros(m)
+        return numbers * (n - 1) / (m - 1) if m > 1 else np.zeros(m)
     if mode == "asymmetric":
         return np.asarray(numbers / scale)
     if mode == "tf_half_pixel_for_nn":  # of versions 11 and 12
@@ -248,7 +253,7 @@ def _nearest(call: Call, axis: _Axis) -> Array:
     name = _rounding(call, [axis])
     if name not in _ROUNDING:
         raise Misfit(f"nearest_mode={name!r} has no counterpart here")
-    places: Array = _ROUNDING[name](_positions(call, axis)).astype(np.int64)
+    places: Array = _ROUNDING[name](_positions(call, axis, np.float32)).astype(np.int64)
     return places.clip(0, axis.old - 1)
 
 
@@ -256,7 +261,7 @@ def _weights(call: Call, axis: _Axis, mode: str) -> tuple[Array, Array]:
     """The weight of every old entry in every new one, (new, old); and which new ones lie outside."""
     n, m = axis.old, axis.new
     limited((m, n))
-    positions = _positions(call, axis)
+    positions = _positions(call, axis, np.float32 if mode == "nearest" else np.float64)
     outside = np.zeros(m, np.bool_)
     if _coordinates(call) == "tf_crop_and_resize":
         outside = (positions < 0) | (positions > n - 1)
