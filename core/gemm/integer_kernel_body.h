@@ -5,6 +5,7 @@
 
 #include "gemm/integer_kernel.h"
 #include "gemm/micro_kernel_body.h"
+#include "runtime/product_tuning.h"
 #include "simd/vec.h"
 
 namespace openbnns {
@@ -21,7 +22,6 @@ template <int kRows, int kBlocks, class Dot>
 struct IntegerKernel {
   static constexpr int kParts = kBlock / kWidth;
   static constexpr int kVectors = kBlocks * kParts;
-  static constexpr int kStepsAhead = 16;  // of A are asked for: it streams from L2
 
   static OPENBNNS_INLINE void step(const float* a, const float* b, IntVec (&sum)[kRows][kVectors]) {
     IntVec column[kVectors];
@@ -37,11 +37,11 @@ struct IntegerKernel {
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
         sum[row][v] = IntVec{};
     const float *a = t.a, *b = t.b, *next = t.next;
-    const int64_t b_step = t.b_step, next_step = t.next_step;
+    const int64_t b_step = t.b_step, next_step = t.next_step, ahead = kTuned.steps_ahead * kWidth;
     int k = t.entries;
     for (; k >= 2; k -= 2, a += 2 * kWidth, b += 2 * b_step, next += next_step) {
       __builtin_prefetch(next, 0, 2);
-      __builtin_prefetch(a + kStepsAhead * kWidth);
+      __builtin_prefetch(a + ahead);
       step(a, b, sum);
       step(a + kWidth, b + b_step, sum);
     }

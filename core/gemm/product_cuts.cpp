@@ -1,7 +1,5 @@
 #include "gemm/product_cuts.h"
 
-#include "runtime/caches.h"
-
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
@@ -12,12 +10,6 @@ double time_of_packing(int64_t times) { return kPackFlops / (2.0 * static_cast<d
 double share_of_packing(int64_t times) { return time_of_packing(times) / (1 + time_of_packing(times)); }
 
 }  // namespace
-
-int64_t second_cache_floats() {
-  const int64_t bytes = second_level_cache_bytes();
-  return (bytes > 0 ? std::clamp(bytes, kTuned.least_cache, kTuned.most_cache) : kTuned.usual_cache) /
-         static_cast<int64_t>(sizeof(float));
-}
 
 ProductCut::ProductCut(const MatrixProduct& p, int64_t steps, int64_t shared_rows, int threads)
     : tile(even_tile(p.m, tile_rows_of(p))),

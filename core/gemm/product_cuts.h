@@ -8,7 +8,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 // The floats that fit into the second cache of a core. What is cut by them are rows and columns only, never a sum.
-int64_t second_cache_floats();
+inline int64_t second_cache_floats() { return kTuned.second_cache / static_cast<int64_t>(sizeof(float)); }
 // Of B, that stay in it while tiles of A pass by.
 inline int64_t kept_floats() { return second_cache_floats() / 4; }
 

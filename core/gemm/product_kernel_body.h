@@ -3,12 +3,12 @@
 // one for each row, which costs an eighth of the speed where another thread uses the same L1.
 #pragma once
 #include "gemm/micro_kernel_body.h"
+#include "runtime/product_tuning.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int kStepsAhead = 16;  // of A are asked for: it streams from L2
 constexpr int kManySteps = 128;  // so many make it likely that C is not in the cache
 
 // Products::add(sum, a, b) adds what a step of each lane adds.
@@ -33,7 +33,7 @@ struct ProductKernel {
         sum[row][v] = Vec{};
     if (t.entries >= kManySteps) Finish::ask_for_tile(t);
     const float *a = t.a, *b = t.b, *next = t.next;
-    const int64_t a_step = t.a_step, b_step = t.b_step, next_step = t.next_step, ahead = kStepsAhead * a_step;
+    const int64_t a_step = t.a_step, b_step = t.b_step, next_step = t.next_step, ahead = kTuned.steps_ahead * a_step;
     int k = t.entries;
     for (; k >= 2; k -= 2, a += 2 * a_step, b += 2 * b_step, next += next_step) {
       __builtin_prefetch(next, 0, 2);

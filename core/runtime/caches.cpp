@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__linux__)
@@ -35,31 +36,36 @@ int64_t ask(int level) {
 int64_t ask_for_last() { return ask(kAnyLevel); }
 int64_t ask_for_second() { return ask(2); }
 int64_t ask_for_first() { return ask(1); }
+
+bool is_by_intel() {
+  unsigned a, name[3];  // in the order of the registers, of which the last two are exchanged
+  return __get_cpuid(0, &a, &name[0], &name[2], &name[1]) && std::memcmp(name, "GenuineIntel", sizeof name) == 0;
+}
 #elif defined(_SC_LEVEL3_CACHE_SIZE)
+bool is_by_intel() { return false; }
 int64_t ask_for_last() { return std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)); }
 int64_t ask_for_second() { return std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE)); }
 int64_t ask_for_first() { return std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE)); }
 #else
+bool is_by_intel() { return false; }
 int64_t ask_for_last() { return 0; }
 int64_t ask_for_second() { return 0; }
 int64_t ask_for_first() { return 0; }
 #endif
 
-// A thread asks twice rather than waits for one that a fork may take away.
-constexpr int64_t kUnknown = -1;
-std::atomic<int64_t> last_level{kUnknown}, second_level{kUnknown};
-
-int64_t known_or(std::atomic<int64_t>& known, int64_t (*ask)()) {
-  int64_t bytes = known.load(std::memory_order_relaxed);
-  if (bytes < 0) known.store(bytes = ask(), std::memory_order_relaxed);
-  return bytes;
-}
-
 }  // namespace
 
 int64_t first_level_cache_bytes() { return ask_for_first(); }
-int64_t last_level_cache_bytes() { return known_or(last_level, ask_for_last); }
-int64_t second_level_cache_bytes() { return known_or(second_level, ask_for_second); }
-void assume_second_level_cache(int64_t bytes) { second_level.store(bytes < 0 ? kUnknown : bytes); }
+int64_t second_level_cache_bytes() { return ask_for_second(); }
+int64_t last_level_cache_bytes() {
+  // A thread asks twice rather than waits for one that a fork may take away.
+  constexpr int64_t kUnknown = -1;
+  static std::atomic<int64_t> known{kUnknown};
+  int64_t bytes = known.load(std::memory_order_relaxed);
+  if (bytes < 0) known.store(bytes = ask_for_last(), std::memory_order_relaxed);
+  return bytes;
+}
+
+Cpu this_cpu() { return {is_by_intel(), first_level_cache_bytes(), second_level_cache_bytes()}; }
 
 }  // namespace openbnns

@@ -1,4 +1,4 @@
-// How large the caches of this CPU are.
+// Who made this CPU, and how large its caches are.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,12 @@ int64_t first_level_cache_bytes();
 
 // Bytes of the second cache of a core; 0 if nobody says.
 int64_t second_level_cache_bytes();
-// For tests: what second_level_cache_bytes() says from now on; less than 0 to ask the CPU again.
-void assume_second_level_cache(int64_t bytes);
+
+// What the tuning of kernels goes by.
+struct Cpu {
+  bool by_intel;
+  int64_t first_cache, second_cache;  // bytes, as above
+};
+Cpu this_cpu();
 
 }  // namespace openbnns

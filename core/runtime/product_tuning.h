@@ -1,16 +1,16 @@
-// What was measured to be fastest for matrix products through packed blocks (gemm/gemm.h), as data: one table for each
-// kind of CPU, one of which is chosen when the library is loaded.
+// What is fastest for matrix products through packed blocks (gemm/gemm.h), as data: one table for each kind of CPU, one
+// of which is chosen when the library is loaded.
 //
 // Nothing of this touches the order of a sum: results are the same on every CPU of an instruction set.
 #pragma once
 #include <cstdint>
 
+#include "runtime/caches.h"
+
 namespace openbnns {
 
 struct ProductTuning {
-  int64_t usual_cache = int64_t{1} << 20;  // bytes of a core's second cache if nobody says,
-  int64_t least_cache = int64_t{1} << 18;  // and those that count at least
-  int64_t most_cache = int64_t{1} << 21;   // and at most
+  int64_t second_cache = int64_t{1} << 20;  // bytes of a core's second cache that count, here if nobody says how many
 
   int64_t shared_floats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
   int64_t panel_columns = 32;                // of B packed together: whole tiles on every instruction set
@@ -19,6 +19,7 @@ struct ProductTuning {
   int64_t task_tiles = 8;                    // of rows, in a task that works on all columns, at most
   int64_t read_columns = 64;                 // for which A is read where it lies, at most
   int64_t read_b_rows = 64;                  // for which B is, at most
+  int64_t steps_ahead = 16;                  // after which a kernel needs what it asks for of A
 
   int64_t alone_rows = 128;                 // for which every worker packs all of B, at least,
   int64_t alone_small_rows = 48;            // or so many, if B has
@@ -35,6 +36,10 @@ struct ProductTuning {
   double piece_products = 1 << 24;  // of a row, after which a product of few rows can be interrupted
 };
 
-extern const ProductTuning kTuned;  // that of this CPU
+ProductTuning tuning_for(const Cpu& cpu);
+
+extern const ProductTuning& kTuned;  // that of this CPU
+// For tests: of the CPU that it is from now on.
+void assume_cpu(const Cpu& cpu);
 
 }  // namespace openbnns

@@ -11,7 +11,7 @@
 #include "gemm/stored_product.h"
 #include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
-#include "runtime/caches.h"
+#include "runtime/product_tuning.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
 #if defined(__AVX512F__) && defined(__linux__)
@@ -400,22 +400,73 @@ void check_bfloat16_limits(Counts& counts) {
   }
 }
 
-// Caches decide how rows and columns are cut, but not a bit of the result.
-void check_caches(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+// CPUs of both makers, with caches such as they have, and some that nobody has.
+constexpr Cpu kCpus[] = {
+    {false, 32 << 10, 512 << 10},
+    {false, 32 << 10, 1 << 20},
+    {false, 48 << 10, 1 << 20},
+    {true, 32 << 10, 256 << 10},
+    {true, 32 << 10, 1 << 20},
+    {true, 48 << 10, 5 << 18},
+    {true, 48 << 10, 2 << 20},
+    {true, 48 << 10, 3 << 20},
+    {false, 0, 0},
+    {true, 0, 0},
+    {false, 1, 1 << 10},
+    {true, 64 << 10, 64 << 20},
+};
+
+// A CPU as long as it lives.
+class AssumedCpu {
+ public:
+  explicit AssumedCpu(const Cpu& cpu) { assume_cpu(cpu); }
+  AssumedCpu(const AssumedCpu&) = delete;
+  AssumedCpu& operator=(const AssumedCpu&) = delete;
+  ~AssumedCpu() { assume_cpu(this_cpu()); }
+};
+
+// Which table a CPU takes, and how much of its second cache counts.
+void check_tuning(Counts& counts) {
+  for (const Cpu& cpu : kCpus) {
+    const ProductTuning t = tuning_for(cpu);
+    const bool is_intel_of_2021 = cpu.by_intel && cpu.first_cache >= 48 << 10;
+    const int64_t bytes = cpu.second_cache == 0         ? 1 << 20
+                          : cpu.second_cache == 1 << 10 ? 256 << 10
+                                                        : std::min<int64_t>(cpu.second_cache, 2 << 20);
+    counts.checks++;
+    if (t.second_cache == bytes && t.task_tiles == (is_intel_of_2021 ? 16 : 8) &&
+        t.steps_ahead == (is_intel_of_2021 ? 32 : 16))
+      continue;
+    counts.failures++;
+    std::printf("FAIL tuning for %s with %d KB of L1 and %d KB of L2\n", cpu.by_intel ? "Intel" : "others",
+                static_cast<int>(cpu.first_cache >> 10), static_cast<int>(cpu.second_cache >> 10));
+  }
+  counts.checks++;
+  const AssumedCpu intel({true, 48 << 10, 2 << 20});
+  if (kTuned.task_tiles == 16) return;
+  counts.failures++;
+  std::printf("FAIL an assumed CPU has no effect\n");
+}
+
+// The CPU decides how rows and columns are cut, and what is asked for when, but not a bit of the result. Sums of
+// floats, or of pairs of BFloat16.
+void check_cpus(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant, SumKind sums) {
   const bool ta = variant & 1, tb = variant & 2;
   Floats a = random.reals(m * k), b = random.reals(k * n), first;
-  for (int64_t kilobytes : {0, 1, 256, 512, 1024, 2048, 65536})
-    for (int threads = 1; threads <= 2; threads++) {
-      assume_second_level_cache(kilobytes << 10);
+  for (const Cpu& cpu : kCpus)
+    for (int threads = 1; threads <= 3; threads++) {
+      const AssumedCpu assumed(cpu);
       Floats result = testing::poison(m * n);
       MatrixProduct p{m, n, k, a.data(), ta ? m : k, b.data(), tb ? k : n, result.data(), n};
       p.transpose_a = ta;
       p.transpose_b = tb;
+      p.sums = sums;
       run_product(p, threads);
       if (first.empty()) first = result;
-      counts.same_bits("product with " + std::to_string(kilobytes) + " KB of L2", result, first);
+      counts.same_bits(std::string("product on a CPU ") + (cpu.by_intel ? "of Intel" : "of others") + " with " +
+                           std::to_string(cpu.second_cache >> 10) + " KB of L2",
+                       result, first);
     }
-  assume_second_level_cache(-1);
 }
 
 // Per sample rows of length `count`, `stride` apart, gathered without the gaps.
@@ -539,11 +590,26 @@ int run_gemm_tests() {
     check_bfloat16_limits(counts);
   }
 #endif
-  for (int variant = 0; variant < 4; variant++) {
-    check_caches(counts, random, 600, 700, 300, variant);
-    check_caches(counts, random, 130, 1500, 520, variant);
-    check_caches(counts, random, 1500, 90, 257, variant);
+  {
+    const AssumedCpu intel({true, 48 << 10, 2 << 20});
+    for (auto& s : sizes)
+      for (int variant = 0; variant < 32; variant += 5) {
+        check_product(counts, random, s[0], s[1], s[2], variant % 8);
+        if (has_bfloat16_sums()) check_bfloat16_pairs(counts, random, s[0], s[1], s[2], variant);
+        check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kBytePairs);
+        if (has_quad_sums()) check_bytes(counts, random, s[0], s[1], s[2], variant, SumKind::kByteQuads);
+      }
   }
+  for (int variant = 0; variant < 4; variant++) {
+    const SumKind all[] = {SumKind::kFloats, SumKind::kBFloat16Pairs};
+    for (SumKind sums : all) {
+      if (sums == SumKind::kBFloat16Pairs && !has_bfloat16_sums()) continue;
+      check_cpus(counts, random, 600, 700, 300, variant, sums);
+      check_cpus(counts, random, 130, 1500, 520, variant, sums);
+      check_cpus(counts, random, 1500, 90, 257, variant, sums);
+    }
+  }
+  check_tuning(counts);
   const int64_t layers[][3] = {{1, 8, 8}, {32, 64, 32}, {128, 200, 150}, {3, 1, 1}, {70, 33, 17}, {1, 500, 300}};
   for (auto& s : layers)
     for (int function : {0, 1, 4, 11}) check_fully_connected(counts, random, s[0], s[1], s[2], {function, 0, 0});
