@@ -67,13 +67,23 @@ inline bool has_avx512_bf16() {
          (a & 1u << 5) != 0;
 }
 
+// Tiles of the sizes that kernels use: eight of 16 rows of 64 bytes in palette 1, and products of them. A hypervisor
+// may show other sizes than the CPU has.
+inline bool has_tiles_of_16_rows() {
+  constexpr unsigned kPalettes = 0x1d, kProducts = 0x1e;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool tiles = __get_cpuid_count(kPalettes, 1, &a, &b, &c, &d) && a >> 16 >= 1024 && (b & 0xffff) >= 64 &&
+                     b >> 16 >= 8 && (c & 0xffff) >= 16;
+  return tiles && __get_cpuid_count(kProducts, 0, &a, &b, &c, &d) && (b & 0xff) >= 16 && (b >> 8 & 0xffff) >= 64;
+}
+
 // Products of tiles, of BFloat16 and of bytes. Tiles are registers that the system has to keep, and to permit
 // (runtime/amx.h).
 inline bool has_amx() {
   constexpr unsigned kTiles = 1u << 22 | 1u << 24 | 1u << 25, kSaved = 0x60000;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return has_avx512_vnni() && has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles) == kTiles &&
-         (cpu_features().saved & kSaved) == kSaved;
+         (cpu_features().saved & kSaved) == kSaved && has_tiles_of_16_rows();
 }
 
 inline bool has_aes() { return (cpu_features().basic & 1u << 25) != 0; }
