@@ -69,7 +69,6 @@ struct Forward {
   // `present` rows of a tile
   void multiply(int now, int64_t depth, int64_t block, const RowTile& rows, int64_t present, float* sums) const {
     const int64_t block_floats = s.block_floats(s.depth(cell.in));
-    const MatrixUnitInUse unit(s.step_sums.kind());
     for (int g = 0; g < kGates; g += kWideBlocks) {
       Tile tile{rows_of[now].operand(rows),
                 weights + (block * kGates + g) * block_floats,
@@ -195,7 +194,6 @@ struct Backward {
   // dh[rows][units of the blocks] = dz U, for those rows of a tile that took part in the step that dz belongs to
   void multiply(int now, int64_t block, int blocks, const RowTile& rows, int64_t present) const {
     const int64_t block_floats = s.block_floats(s.wide);
-    const MatrixUnitInUse unit(s.step_sums.kind());
     Tile tile{dz[now].operand(rows),
               weights + block * block_floats,
               entries.left,

@@ -187,7 +187,6 @@ class Recurrent : public Plan {
     const int64_t block_floats = s.block_floats(s.padded);
     over_steps(s, run.T, call.threads, 1, [&](int64_t k, int64_t block, int, const RowTile& rows) {
       const PackedRows &now = h[k % 2], &next = h[1 - k % 2];
-      const MatrixUnitInUse unit_in_use(s.step_sums.kind());
       for (int g = 0; g < kGates;) {
         const int blocks = kGates - g >= kWideBlocks ? kWideBlocks : 1;
         Tile tile{now.operand(rows),
@@ -267,7 +266,6 @@ class Recurrent : public Plan {
                  const int64_t k = run.T - 1 - step;
                  const PackedRows &later = dp[(k + 2) % 2], &now = dp[(k + 1) % 2];
                  if (k + 1 < run.T) {
-                   const MatrixUnitInUse unit_in_use(s.step_sums.kind());
                    Tile tile{later.operand(rows),
                              weights + first * block_floats,
                              entries.left,
