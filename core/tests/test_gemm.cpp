@@ -15,6 +15,9 @@
 #include "runtime/scratch.h"
 #include "tests/testing.h"
 #if defined(__AVX512F__) && defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "tests/amx_in_software.h"
 #endif
 
@@ -326,53 +329,200 @@ void check_amx(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, 
   }
 }
 
-// Every number of rows, blocks of columns and last steps that a kernel can have, with operands of which it may read no
-// more: what lies behind B, and behind the rows of A, is no number.
-void check_amx_kernels(Counts& counts, Random& random) {
-  constexpr int64_t kStep = 2 * kUnitRows, kMostSteps = 3 * kUnitRows;
-  const auto pair = [&](float& low, float& high) {  // of small whole numbers, whose sums are exact
-    low = static_cast<float>(random.integer(-8, 8));
-    high = static_cast<float>(random.integer(-8, 8));
-    uint32_t bits[2];
-    std::memcpy(&bits[0], &low, sizeof low);
-    std::memcpy(&bits[1], &high, sizeof high);
-    const uint32_t both = bits[0] >> 16 | (bits[1] & 0xFFFF0000);
-    float stored;
-    std::memcpy(&stored, &both, sizeof stored);
-    return stored;
-  };
-  const MatrixUnitInUse unit(SumKind::kBFloat16Pairs);
-  for (int blocks = 1; blocks <= kWideBlocks; blocks++)
-    for (int rows = 1; rows <= kStep; rows++)
-      for (int steps = rows % 3 + 1; steps <= kMostSteps; steps += rows == kStep || rows == kUnitRows ? 1 : 7) {
-        const int64_t columns = blocks * kBlock, padded = (steps + kUnitRows - 1) / kUnitRows * kUnitRows;
-        Floats a = testing::poison(kStep * padded), b = testing::poison(kMostSteps * columns), c(rows * columns);
-        Doubles expected(rows * columns);
-        std::vector<float> low(steps * columns), high(steps * columns);
-        for (int64_t i = 0; i < steps * columns; i++) b[i] = pair(low[i], high[i]);
-        for (int64_t row = 0; row < rows; row++)
-          for (int64_t step = 0; step < padded; step++) {
-            float even = 0, odd = 0;
-            a[row * padded + step] = step < steps ? pair(even, odd) : 0.f;
-            for (int64_t j = 0; step < steps && j < columns; j++)
-              expected[row * columns + j] +=
-                  static_cast<double>(even) * low[step * columns + j] + odd * high[step * columns + j];
-          }
-        Tile t{};
-        t.a = t.next = a.data();
-        t.a_step = padded;
-        t.b = b.data();
-        t.b_step = columns;
-        t.entries = steps;
-        t.rows = rows;
-        t.c = c.data();
-        t.c_row = columns;
-        t.c_block = kBlock;
-        matrix_unit()->kernel(SumKind::kBFloat16Pairs, blocks, rows)(t);
-        counts.same_bits("AMX kernel rows " + std::to_string(rows) + " blocks " + std::to_string(blocks) + " steps " +
-                             std::to_string(steps),
-                         c, Floats(expected.begin(), expected.end()));
+// Memory that ends where the process may read no further.
+class UpToTheEdge {
+ public:
+  explicit UpToTheEdge(int64_t floats) {
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = floats * static_cast<int64_t>(sizeof(float));
+    const int64_t whole = (bytes + page - 1) / page * page;
+    mapped_ = whole + page;
+    memory_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* edge = static_cast<char*>(memory_) + whole;
+    if (memory_ == MAP_FAILED || mprotect(edge, page, PROT_NONE) != 0) std::abort();
+    data_ = reinterpret_cast<float*>(edge - bytes);
+    std::fill_n(data_, floats, std::numeric_limits<float>::quiet_NaN());
+  }
+  UpToTheEdge(const UpToTheEdge&) = delete;
+  UpToTheEdge& operator=(const UpToTheEdge&) = delete;
+  ~UpToTheEdge() { munmap(memory_, mapped_); }
+  float* data() const { return data_; }
+  float& operator[](int64_t i) const { return data_[i]; }
+
+ private:
+  int64_t mapped_;
+  void* memory_;
+  float* data_;
+};
+
+// What a tile holds in 32 bits: two BFloat16, which are small whole numbers, so that their sums are exact, or four
+// bytes, unsigned in A and signed in B, often the largest ones.
+struct UnitStep {
+  int numbers[4] = {};
+  float stored;
+
+  UnitStep(Random& random, SumKind sums, bool of_a) {
+    uint32_t bits = 0;
+    if (sums == SumKind::kBFloat16Pairs) {
+      for (int i = 0; i < 2; i++) {
+        const auto number = static_cast<float>(numbers[i] = static_cast<int>(random.integer(-8, 8)));
+        uint32_t all;
+        std::memcpy(&all, &number, sizeof all);
+        bits |= all >> 16 << 16 * i;
       }
+    } else {
+      const int least = of_a ? 0 : -128, most = of_a ? 255 : 127;
+      for (int i = 0; i < 4; i++) {
+        numbers[i] = random.chance(40) ? (of_a || random.chance(20) ? most : least)
+                                       : static_cast<int>(random.integer(least, most));
+        bits |= (static_cast<uint32_t>(numbers[i]) & 255) << 8 * i;
+      }
+    }
+    std::memcpy(&stored, &bits, sizeof stored);
+  }
+  friend int operator*(const UnitStep& a, const UnitStep& b) {
+    int sum = 0;
+    for (int i = 0; i < 4; i++) sum += a.numbers[i] * b.numbers[i];
+    return sum;
+  }
+};
+
+// What a kernel of a matrix unit writes: sums of whole numbers, in C as it was before and with a bias.
+struct UnitResult {
+  SumKind sums;
+  Write write;
+  int64_t rows, columns;
+  std::vector<int> sum;
+  Floats c, bias;
+
+  UnitResult(Random& random, SumKind sums, Write write, int64_t rows, int64_t columns)
+      : sums(sums), write(write), rows(rows), columns(columns), sum(rows * columns), c(rows * columns), bias(64) {
+    for (float& x : c) x = number(static_cast<int>(random.integer(-99, 99)));
+    for (float& x : bias) x = static_cast<float>(random.integer(-99, 99));
+  }
+  float number(int value) const {
+    float stored = static_cast<float>(value);
+    if (is_exact(sums)) std::memcpy(&stored, &value, sizeof stored);
+    return stored;
+  }
+  Tile tile() {
+    Tile t{};
+    t.rows = static_cast<int>(rows);
+    t.c = c.data();
+    t.c_row = columns;
+    t.c_block = kBlock;
+    t.write = write;
+    t.bias = bias.data();
+    return t;
+  }
+  Floats expected() const {
+    Floats all(c.size());
+    for (int64_t i = 0; i < rows * columns; i++) {
+      int before;
+      std::memcpy(&before, &c[i], sizeof before);
+      if (!is_exact(sums)) before = static_cast<int>(c[i]);
+      const int bias_of = write == Write::RowBias      ? static_cast<int>(bias[i / columns])
+                          : write == Write::ColumnBias ? static_cast<int>(bias[i % columns])
+                                                       : 0;
+      all[i] = number(sum[i] + (write == Write::Add ? before : bias_of));
+    }
+    return all;
+  }
+};
+
+std::string name_of(const char* kernel, const UnitResult& r, int steps) {
+  return std::string("AMX ") + kernel + " rows " + std::to_string(r.rows) + " columns " + std::to_string(r.columns) +
+         " steps " + std::to_string(steps) + " sums " + std::to_string(static_cast<int>(r.sums)) + " write " +
+         std::to_string(static_cast<int>(r.write));
+}
+
+// Every number of rows, blocks of columns and last steps that a kernel can have, with operands of which it may read no
+// more: behind B, and behind the last tile of A, memory ends, and what it reads of A and does not use is no number.
+void check_amx_product_kernel(Counts& counts, Random& random, SumKind sums, int blocks, int rows, int steps,
+                              Write write) {
+  const int64_t columns = blocks * kBlock, padded = round_up(steps, kUnitRows);
+  UnitResult result(random, sums, write, rows, columns);
+  UpToTheEdge a(round_up(rows, kUnitRows) * padded), b(steps * columns);
+  std::vector<UnitStep> right;
+  for (int64_t i = 0; i < steps * columns; i++) b[i] = right.emplace_back(random, sums, false).stored;
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t step = 0; step < padded; step++) {
+      const UnitStep left(random, sums, true);
+      a[row * padded + step] = step < steps ? left.stored : 0.f;
+      for (int64_t j = 0; step < steps && j < columns; j++)
+        result.sum[row * columns + j] += left * right[step * columns + j];
+    }
+  const Floats expected = result.expected();
+  Tile t = result.tile();
+  t.a = t.next = a.data();
+  t.a_step = padded;
+  t.b = b.data();
+  t.b_step = columns;
+  t.entries = steps;
+  matrix_unit()->kernel(sums, blocks, rows)(t);
+  counts.same_bits(name_of("product", result, steps), result.c, expected);
+}
+
+// The same of the kernels of entries, each a tile of A and one of B from places of their own, the last of which end
+// where memory does; `pair`: half of the rows in each of two images.
+void check_amx_entries_kernel(Counts& counts, Random& random, SumKind sums, int blocks, int rows, bool pair,
+                              int entries, Write write) {
+  const int64_t columns = blocks * kBlock, half = pair ? rows / 2 : rows, tile = kUnitRows * kBlock;
+  const int64_t read = pair || rows <= kUnitRows ? tile : 2 * tile, apart = 3 * entries * kBlock + read;  // of A
+  const int64_t b_block = entries * tile;
+  UnitResult result(random, sums, write, rows, columns);
+  UpToTheEdge a((pair ? apart : 0) + 3 * (entries - 1) * kBlock + read), b(blocks * b_block);
+  std::vector<UnitStep> right;  // [entry][step][column]
+  std::vector<int32_t> a_offset(entries), b_offset(entries);
+  for (int i = 0; i < entries; i++) {
+    a_offset[i] = (entries - 1 - i) * 3 * kBlock;  // backwards, and overlapping
+    b_offset[i] = static_cast<int32_t>(i * tile);
+  }
+  std::vector<UnitStep> all;  // of A, from the first address of an image on
+  const int64_t words = 3 * (entries - 1) * kBlock + half * kBlock;
+  for (int image = 0; image < (pair ? 2 : 1); image++)
+    for (int64_t i = 0; i < words; i++) a[image * apart + i] = all.emplace_back(random, sums, true).stored;
+  for (int i = 0; i < entries; i++)
+    for (int64_t step = 0; step < kBlock; step++)
+      for (int64_t j = 0; j < columns; j++)
+        b[j / kBlock * b_block + b_offset[i] + step * kBlock + j % kBlock] =
+            right.emplace_back(random, sums, false).stored;
+  for (int64_t row = 0; row < rows; row++)
+    for (int i = 0; i < entries; i++)
+      for (int64_t step = 0; step < kBlock; step++)
+        for (int64_t j = 0; j < columns; j++)
+          result.sum[row * columns + j] += all[row / half * words + a_offset[i] + row % half * kBlock + step] *
+                                           right[(i * kBlock + step) * columns + j];
+  const Floats expected = result.expected();
+  Tile t = result.tile();
+  t.a = a.data();
+  t.a_offset = a_offset.data();
+  t.a_pair = apart;
+  t.b = b.data();
+  t.b_offset = b_offset.data();
+  t.b_block = b_block;
+  t.entries = entries;
+  t.c_pair = half * columns;
+  matrix_unit()->entries_kernel(sums, blocks, rows, pair)(t);
+  counts.same_bits(name_of(pair ? "pair" : "entries", result, entries), result.c, expected);
+}
+
+void check_amx_kernels(Counts& counts, Random& random) {
+  for (SumKind sums : {SumKind::kBFloat16Pairs, SumKind::kByteQuads}) {
+    const MatrixUnitInUse unit(sums);
+    const auto write = [&] {
+      const Write all[] = {Write::Set, Write::Add, Write::ColumnBias, Write::RowBias};
+      return all[random.integer(0, is_exact(sums) ? 1 : 3)];
+    };
+    for (int blocks = 1; blocks <= kWideBlocks; blocks++)
+      for (int rows = 1; rows <= 2 * kUnitRows; rows++) {
+        for (int steps = rows % 3 + 1; steps <= 3 * kUnitRows; steps += rows % kUnitRows == 0 ? 1 : 7)
+          check_amx_product_kernel(counts, random, sums, blocks, rows, steps, write());
+        for (int entries = 1; entries <= 4; entries++) {
+          check_amx_entries_kernel(counts, random, sums, blocks, rows, false, entries, write());
+          if (rows % 2 == 0) check_amx_entries_kernel(counts, random, sums, blocks, rows, true, entries, write());
+        }
+      }
+  }
 }
 #endif
 
