@@ -247,6 +247,8 @@ def test_checks_need_no_guard_in_files() -> None:
     assert free.without_guards() == {"N": "N", "H": "H", "W": "W"}
     assert free.failing({"N": 4, "H": 8, "W": 3}) is not None, "the recording itself holds for what was checked only"
     assert str(free.failing({"N": 4, "H": 9, "W": 9})).startswith("4*(H//4) is H")
-    assert not w // 2 - 1 < 1  # decides something
+    assert not w // 2 - 1 < 1 and w // 2 > 0  # follows from the check
+    assert free.without_guards() == {"N": "N", "H": "H", "W": "W"}
+    assert not w // 2 - 1 < 2  # decides something
     assert free.without_guards() == {"N": "N", "H": "H", "W": 9}
     assert not agree(n, 3) and free.without_guards()["N"] == 4, "sizes that differ do not pass a check"

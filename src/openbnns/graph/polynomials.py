@@ -50,6 +50,15 @@ class Polynomial:
         factors, number = self.terms[0]
         return number if len(self.terms) == 1 and not factors else None
 
+    @property
+    def at_zero(self) -> int:
+        """The term that is a number alone: the value if all factors are 0."""
+        return sum(number for factors, number in self.terms if not factors)
+
+    def without_constant(self) -> Polynomial:
+        """The same without that term."""
+        return Polynomial(tuple(term for term in self.terms if term[0]))
+
     def __add__(self, other: Polynomial) -> Polynomial:
         return _sum([*self.terms, *other.terms])
 

@@ -20,6 +20,7 @@ True
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 import sys
@@ -77,6 +78,7 @@ class FreeSizes:
         self.wanted: dict[str, int] = {}
         self.only: dict[str, int] = {}
         self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
+        self._above: dict[Polynomial, int] = {}  # the least that guards leave to each, for those without a constant term
 
     def size(self, name: str) -> Size:
         """The free size of this name."""
@@ -108,7 +110,20 @@ class FreeSizes:
             return False
         if greatest is not None and greatest > 0:
             return True
-        return self._guarded(left, "<", right, required)
+        # Known because of a guard up to here, which holds wherever the recording serves.
+        if self._least(difference) >= 0:
+            return False
+        if self._least(-difference) > 0:
+            return True
+        holds = self._guarded(left, "<", right, required)
+        known = -difference - Polynomial.of(1) if holds else difference
+        key = known.without_constant()
+        self._above[key] = max(-known.at_zero, self._above.get(key, -known.at_zero))
+        return holds
+
+    def _least(self, size: Polynomial) -> float:
+        """A number that it is never below because of a guard; minus infinity if there is none."""
+        return self._above.get(size.without_constant(), -math.inf) + size.at_zero
 
     def is_equal(self, left: Polynomial, right: Polynomial, *, required: bool = False) -> bool:
         """Compare two sizes, with a guard unless the result is the same for all; ``required`` if the other one is an error."""
