@@ -409,3 +409,18 @@ def test_custom_operators_are_named_with_a_cure(tmp_path: Path) -> None:
     told = r"(?s)com\.microsoft\.BeamSearch 'BeamSearch'.*my\.own\.Thing.*before onnxruntime optimized it.*Those of my\.own are"
     with pytest.raises(nn.onnx.Unsupported, match=told):
         nn.from_onnx(path)
+
+
+def test_ways_that_take_other_sizes(tmp_path: Path) -> None:
+    """A way is recorded for the sizes of the run that takes it, which are not those of an earlier run that took the other."""
+    ways = {
+        name: graph([node("Reshape", f"x {rows}", f"{name}a"), node("MatMul", f"{name}a {weight}", name)], [info(name)])
+        for name, rows, weight in (("then_branch", "six", "w"), ("else_branch", "eight", "v"))
+    }
+    held = {"six": np.array([-1, 6]), "eight": np.array([-1, 8]), "w": floats(6, 2), "v": floats(8, 3)}
+    path = write(
+        tmp_path / "m.onnx", [node("If", "c", "y", **ways)], {"x": ["N", "T"], "c": []}, ["y"], held, kinds={"c": BOOL}
+    )
+    net = nn.from_onnx(path)
+    for count, width, flag in ((1, 6, True), (1, 24, False), (1, 24, True), (2, 8, False), (1, 18, True), (3, 8, False)):
+        check(path, floats(count, width), np.array(flag), net=net)

@@ -284,12 +284,12 @@ class SegmentedProgram:
     """A graph in segments, with the interface of :class:`Program` for inputs, runs and backward passes.
 
     Results lie where they are from run to run as long as they have the same shapes, which losses rely on.
-    ``again`` gives the graph that is recorded for the numbers that a run has found.
+    ``again`` gives the graph that is recorded for the numbers that a run has found, and the shapes of its inputs.
     """
 
     def __init__(
         self, graph: Graph, sizes: Mapping[str, int], *, training: bool, input_gradients: bool = False,
-        again: Callable[[list[int]], Graph], others: list[Graph],
+        again: Callable[[list[int], tuple[tuple[int, ...], ...]], Graph], others: list[Graph],
     ) -> None:  # fmt: skip
         self.graph, self.sizes, self.training = graph, dict(sizes), training
         self._input_gradients, self._again, self._others = input_gradients, again, others
@@ -391,7 +391,7 @@ class SegmentedProgram:
             known = self.sizes | dict(zip(graph.sizes.computed, numbers, strict=False))
             if graph.sizes.failing(known) is None and (graph.unfinished is None or graph.has_more(numbers)):
                 return graph
-        made = self._again(numbers)
+        made = self._again(numbers, self.shapes)
         if made.unfinished is not None and not made.has_more(numbers):
             raise made.unfinished
         self._others.append(made)

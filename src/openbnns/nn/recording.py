@@ -149,7 +149,7 @@ class Recording:
     Programs for inference are lent: a call takes one, computes in its memory, and gives it back. So threads compute side by
     side, each in memory of its own. Those that stay with one user, for training, are in ``programs``.
 
-    ``again`` records ``forward`` for other numbers that runs compute, if sizes depend on such.
+    ``again`` records ``forward`` for other numbers that runs compute, if sizes depend on such, and for the shapes of the run.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Recording:
         *,
         version: object,
         arithmetic: engines.Arithmetic,
-        again: Callable[[list[int]], Graph],
+        again: Callable[[list[int], Shapes], Graph],
     ) -> None:
         self.graph, self.structure, self.version, self.arithmetic = graph, structure, version, arithmetic
         self._again, self._others = again, list[Graph]()  # for other numbers that runs compute
@@ -381,7 +381,7 @@ def _record(
         seed = next_seed() if built is None else int(built.graph.generator.randint(2**32, dtype=np.uint32))
     structures: list[Structure] = []
 
-    def record(numbers: Sequence[int]) -> NetworkGraph:
+    def record(numbers: Sequence[int], shapes: Shapes = shapes) -> NetworkGraph:
         graph, outputs, structure = trace(network, shapes, seed, training=training, modes=modes, numbers=numbers)
         graph.arithmetic = arithmetic
         with making, engines.using_arithmetic(arithmetic):
@@ -392,7 +392,13 @@ def _record(
     graph = record(())
     for parameter in network.parameters():
         parameter.reseed(graph.generator)  # for parameters that forward does not use
-    return Recording(graph, structures[0], version=version, arithmetic=arithmetic, again=record)
+
+    def again(numbers: Sequence[int], met: Shapes) -> NetworkGraph:
+        made = record(numbers, met)  # other numbers may come with other sizes, which alone they are possible with
+        same = [str(v.shape) for v in made.inputs] == [str(v.shape) for v in graph.inputs]
+        return made if same else record(numbers)
+
+    return Recording(graph, structures[0], version=version, arithmetic=arithmetic, again=again)
 
 
 def separate_graph(
