@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ....graph.graph import Graph
+from ....graph.operations import SizedByData
 from ....graph.operations.control import Branch
 from .program_builder import ProgramBuilder, Refused, Value, Var, array_of, writes
 
@@ -20,6 +21,14 @@ def _branch(b: ProgramBuilder, op: Branch) -> None:
     results = b.branch(flag, *(partial(_body, b, graph, [b.get(value) for value in given]) for graph in op.graphs))
     for value, var in zip(op.outputs, results, strict=True):
         b.set(value, var)
+
+
+@writes(SizedByData)
+def _sized(b: ProgramBuilder, op: SizedByData) -> None:
+    raise Refused(
+        "which operations run, or how large a result is, depends on numbers that only a run knows; programs are written for one "
+        "way. Write an ONNX file, with to_onnx, or read the model with constants in place of the inputs that decide"
+    )
 
 
 def _body(b: ProgramBuilder, graph: Graph, given: list[Value]) -> list[Var]:
