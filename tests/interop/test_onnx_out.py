@@ -12,19 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_networks import (
-    BEYOND_REFERENCE,
-    BOOL,
-    INT64,
-    NETWORKS,
-    as_list,
-    by_reference,
-    graph,
-    info,
-    make,
-    node,
-    write,
-)
+from onnx_networks import BEYOND_REFERENCE, BOOL, INT64, NETWORKS, as_list, by_reference, make, node, write
 from openbnns import cli, nn
 from openbnns.nn import functional as F
 from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
@@ -572,19 +560,3 @@ def test_sizes_that_depend_on_numbers_are_written(op: str, tmp_path: Path) -> No
         stored = [x.astype(np.int64) if x.dtype == bool else x for x in given]
         for actual in (net(*given), again(*given), by_reference(tmp_path / "again.onnx", stored)[0]):
             np.testing.assert_allclose(actual, expected, 1e-6)
-
-
-def test_what_depends_on_a_condition_is_not_written_as_one_case(tmp_path: Path) -> None:
-    """The branches have different shapes, so that a run follows one; a file would follow it whatever the condition is."""
-    one, two = ([node("Concat", " ".join(["x"] * n), "y", axis=1)] for n in (1, 2))
-    branches = {name: graph(nodes, [info("y")]) for name, nodes in (("then_branch", one), ("else_branch", two))}
-    write(
-        tmp_path / "first.onnx", [node("If", "c", "y", **branches)], {"x": ["N", 3], "c": []}, ["y"], kinds={"c": BOOL}
-    )
-    net = nn.from_onnx(tmp_path / "first.onnx")
-    x = np.ones((2, 3), np.float32)
-    assert [net(x, np.array(c)).shape for c in (True, False)] == [(2, 3), (2, 6)]
-    with pytest.raises(
-        nn.onnx.Unsupported, match=r"depends on numbers that only a run knows: in the latest run, U0 is"
-    ):
-        net.to_onnx(tmp_path / "again.onnx")

@@ -60,6 +60,8 @@ class Graph:
         self.known_numbers: Sequence[int] = ()
         self._latest_numbers: dict[str, int] = {}  # of these, by place
         self.is_branch = False  # of an operation of another graph
+        # For a file: it holds all ways that runs may take. The graph of a program has the one that its numbers tell.
+        self.every_way = False
         self.unfinished: Exception | None = None  # why ``forward`` ends early for numbers that are only examples
         self.arithmetic = engines.arithmetic()  # that of the layers that programs make
         self.generator = generator  # for the parameters that are made while the graph is recorded
@@ -123,10 +125,10 @@ class Graph:
         An example is the latest number of the same place, such as the condition of a loop that goes on. There are at most as
         many examples as known numbers, so that recordings of longer and longer loops together cost as much as the last one.
         """
-        if self.is_branch:
+        if self.is_branch and not self.every_way:
             raise InBranch
         number, known = len(self.sizes.computed), self.known_numbers
-        if number - len(known) >= max(_EXAMPLES, len(known)):
+        if number - len(known) >= max(_EXAMPLES, len(known)) and not self.every_way:
             raise TooManyExamples(f"{number} numbers that sizes or paths depend on are not known yet")
         place = str(self.sizes.place)
         size = known[number] if number < len(known) else self._latest_numbers.get(place, example)
@@ -149,9 +151,10 @@ class Graph:
         made.parameters = made._used_parameters()
         return made
 
-    def branch(self) -> Graph:
-        """A graph without operations, with the same sizes, for an operation of this one."""
+    def branch(self, sizes: FreeSizes | None = None) -> Graph:
+        """A graph without operations for an operation of this one, with the same sizes unless others are given."""
         made = self.part([], [], [])
+        made.sizes = self.sizes if sizes is None else sizes
         made.modules, made.is_branch, made._leaves = list(self.modules), True, {}
         return made
 

@@ -24,7 +24,8 @@ import math
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ import numpy as np
 
 from .polynomials import Polynomial
 
+_MOST = 4096  # numbers of a size that are looked at for one that meets a guard
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
@@ -68,17 +70,37 @@ class FreeSizes:
     ``place`` says where guards come from, if not from the line of the user's code that runs: the operation of a file.
     ``computed`` are the names of sizes that are known only while the graph runs, in the order in which they become known.
     ``wanted`` are numbers of free sizes with which checks would not have failed, and ``only`` those that others have left.
+    ``unequal`` are sizes that failed to be equal without a number for it. ``outer`` are the sizes around those of a graph
+    inside of an operation.
     """
 
-    def __init__(self, numbers: Mapping[str, int]) -> None:
-        self.numbers = dict(numbers)
+    def __init__(self, numbers: Mapping[str, int], outer: FreeSizes | None = None) -> None:
+        self.numbers, self.outer = dict(numbers), outer
         self.guards: list[Guard] = []
         self.place: str | None = None
         self.computed: list[str] = []
         self.wanted: dict[str, int] = {}
         self.only: dict[str, int] = {}
+        self.unequal: list[tuple[Polynomial, Polynomial]] = []
         self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
-        self._above: dict[Polynomial, int] = {}  # the least that guards leave to each, for those without a constant term
+        self._above: dict[
+            Polynomial, int
+        ] = {}  # the least that guards leave to each, for those without a constant term
+        self._all_computed: set[str] = set() if outer is None else outer._all_computed
+
+    def inner(self, numbers: Mapping[str, int] | None = None) -> FreeSizes:
+        """Sizes for a graph inside of an operation: those known here, perhaps with other numbers, and guards of its own."""
+        made = FreeSizes(self.numbers | dict(numbers or {}), self)
+        made.place = self.place
+        return made
+
+    def here(self, size: AnySize) -> AnySize:
+        """A size of the graph around this one, or of one inside of it, as one of these."""
+        return sized(self, expression_of(size))
+
+    def serve(self, numbers: Mapping[str, int]) -> bool:
+        """True if the guards up to here, and those around them, are met by other numbers."""
+        return self.failing(numbers) is None and (self.outer is None or self.outer.serve(numbers))
 
     def size(self, name: str) -> Size:
         """The free size of this name."""
@@ -90,9 +112,10 @@ class FreeSizes:
         Free sizes are at least 1: a smaller number is one that the recording relies on.
         """
         name = f"U{len(self.computed)}"
-        while name in self.numbers:
+        while name in self.numbers or name in self._all_computed:
             name += "_"
         self.computed.append(name)
+        self._all_computed.add(name)
         self.numbers[name] = number
         place, size = self.place or _users_line(), Polynomial.of(name)
         if number < 1:
@@ -147,7 +170,7 @@ class FreeSizes:
 
     def deciding(self) -> Guard | None:
         """The first guard on numbers that only a run knows which a file would have to hold; None if there is none."""
-        fixed = {name for name, known in self.without_guards().items() if isinstance(known, int)} & {*self.computed}
+        fixed = {name for name, known in self.without_guards().items() if isinstance(known, int)} & self._all_computed
         return next((guard for guard in self.guards if guard.names() & fixed and not guard.required), None)
 
     def failing(self, sizes: Mapping[str, int]) -> Guard | None:
@@ -158,27 +181,56 @@ class FreeSizes:
         known = (g for g in self.guards if g.names() <= sizes.keys()) if self.computed else self.guards
         return next((guard for guard in known if not guard.is_met(sizes)), None)
 
-    def without_guards(self) -> dict[str, str | int]:
+    def without_guards(self, *, but_equalities: bool = False) -> dict[str, str | int]:
         """By name, the replacement of each free size in a file that cannot hold guards, so that all guards are met.
 
         A size stays free if no guard names it, and has the name of another one that it must equal; any other is fixed to
         its number in this recording. Guards of what is required need not be held, since running the file fails as well, but
-        a size of which only one number is possible has that number in the file.
+        a size of which only one number is possible has that number in the file. With ``but_equalities`` sizes that only an
+        equality names stay free, for a file that makes sure of it.
         """
         same = {name: name for name in self.numbers}
+        order = {name: number for number, name in enumerate(same)}  # in which they become known
         fixed: set[str] = set()
         for guard in self.guards:
             ends = str(guard.left), str(guard.right)
-            root = (guard.left - guard.right).root() if guard.relation == "==" and guard.holds else None
+            equality = guard.relation == "==" and guard.holds
+            root = (guard.left - guard.right).root() if equality else None
             if root is not None:
                 fixed.add(root[0])
-            elif guard.relation == "==" and guard.holds and ends[0] in same and ends[1] in same:
-                one, other = (same[end] for end in ends)
+            elif equality and ends[0] in same and ends[1] in same:
+                one, other = sorted((same[end] for end in ends), key=order.__getitem__)
                 same = {name: one if known == other else known for name, known in same.items()}
-            elif not guard.required:
-                fixed |= guard.left.names() | guard.right.names()
+            elif not guard.required and not (equality and but_equalities):
+                fixed |= guard.names()
         fixed = {same[name] for name in fixed}
         return {name: self.numbers[known] if known in fixed else known for name, known in same.items()}
+
+    def assumptions(self) -> list[Polynomial]:
+        """What has to be 0 for all guards to be met, but for those that fail where they are not."""
+        known = self.without_guards(but_equalities=True)
+        equal = [Polynomial.of(name) - Polynomial.of(by) for name, by in known.items() if name != by]
+        equal += [g.left - g.right for g in self.guards if g.relation == "==" and g.holds and not g.required]
+        return list(dict.fromkeys(equal))
+
+    def other_numbers(self) -> Iterator[dict[str, int]]:
+        """Numbers of single free sizes with which sizes would be equal that are not, for the latest comparison first."""
+        compared = [(guard.left, guard.right) for guard in self.guards if guard.relation == "==" and not guard.holds]
+        for left, right in reversed([*compared, *self.unequal]):
+            names = (left - right).names()
+            for name in [] if names & self._all_computed else sorted(names):
+                number = self._equalizing(left - right, name)
+                if number is not None:
+                    yield {name: number}
+
+    def _equalizing(self, difference: Polynomial, name: str) -> int | None:
+        """The number of a free size, close to the one that it has, with which a difference is 0."""
+        now = self.numbers[name]
+        for number in sorted(range(1, _MOST), key=lambda n: abs(n - now)):
+            with suppress(ZeroDivisionError):
+                if difference.value(self.numbers | {name: number}) == 0:
+                    return number
+        return None
 
 
 class Size:
@@ -417,6 +469,8 @@ def wish_equal(left: AnySize, right: AnySize) -> None:
         root = (expression_of(left) - expression_of(right)).replaced(free.only).root()
         if root is not None:
             free.wanted.setdefault(*root)
+        else:
+            free.unequal.append((expression_of(left), expression_of(right)))
 
 
 def are_at_least(least: int, sizes: Iterable[AnySize]) -> bool:

@@ -426,17 +426,19 @@ def trace(
     modes: frozenset[Module] | None = None,
     numbers: Sequence[int] = (),
     batch_normalization: Any = None,
+    every_way: bool = False,
 ) -> tuple[NetworkGraph, list[Tensor], Structure]:
     """The same before anything is fused, without layers; and the values that ``forward`` gives.
 
-    ``numbers`` are known ones of those that runs compute, in their order.
+    ``numbers`` are known ones of those that runs compute, in their order. With ``every_way`` the graph is for a file, and holds
+    all ways that runs may take.
     """
     with making:
         modes = modes_of(network, training) if modes is None else modes
         graph = NetworkGraph(
             np.random.RandomState(seed), network.modules(), frozen=network._frozen, training=training, modes=modes
         )
-        graph.known_numbers = numbers
+        graph.known_numbers, graph.every_way = numbers, every_way
         if batch_normalization is not None:
             graph.batch_normalization = batch_normalization
         values = [graph.input(shape) for shape in network._with_free_sizes(shapes, graph.sizes)]

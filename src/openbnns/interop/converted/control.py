@@ -7,12 +7,13 @@ Handlers of operations call these while ``forward`` is recorded:
 * :func:`branch` records both ways in which a condition may come out;
 * :class:`Steps` counts the steps of loops that are unrolled.
 
-``graph/segments.py`` says how such networks run.
+``graph/segments.py`` says how such networks run. In a graph for a file, branches and loops stay what they are (``every_way.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ...graph.sizes import AnySize, Size, is_same_shape, product
 from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
 from ...nn.recording import NetworkGraph
+from .every_way import Way, either
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit
 
 MOST_STEPS = 1_000
@@ -88,21 +90,20 @@ def sized_by_data(
     return tuple(ForeignTensor(y, kind) for y, kind in zip(outputs, kinds, strict=True))
 
 
-Ways = Callable[[Mapping[str, ForeignTensor]], Sequence[ForeignTensor]]
-"""A function that records one outcome of a condition, on tensors by name, and returns its results."""
-
-
 def branch(
-    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Ways]
+    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], named_ways: Mapping[str, Way]
 ) -> list[ForeignTensor]:
-    """The results of the first way if a condition holds, else of the second.
+    """The results of the first way if a condition holds, else of the second, which have names for messages.
 
     ``captured`` are the tensors that they read. A condition that is known decides at once. Otherwise both are recorded, each as
     a program of its own; if their results do not have the same shapes, the condition is read, and a recording follows the way
     that it tells.
     """
+    ways = list(named_ways.values())
     if condition.constant:
         return list(ways[0 if _single(condition) else 1](captured))
+    if _graph().every_way:
+        return either(condition, captured, named_ways)
     sizes = _graph().sizes
     place = sizes.place
     made = _both(condition, captured, ways)
@@ -116,6 +117,8 @@ def holds(condition: ForeignTensor) -> bool:
     """True if a condition holds, which a recording relies on if a run computes it."""
     if condition.constant:
         return _single(condition)
+    if _graph().every_way:
+        raise Misfit("steps that are known to be made are followed by others that depend on numbers")
     return _decided(condition)
 
 
@@ -136,7 +139,7 @@ def _one(condition: ForeignTensor) -> ForeignTensor:
 
 
 def _both(
-    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Ways]
+    condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Way]
 ) -> list[ForeignTensor] | None:
     """Both outcomes as separate graphs; None if their results differ in shape, or sizes in them depend on numbers."""
     outer = _graph()
@@ -175,6 +178,15 @@ class Steps:
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self.most, self.made = most, 0
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Count the steps in the block, of a graph that may be recorded several times, by themselves."""
+        before = self.made
+        try:
+            yield
+        finally:
+            self.made = before
 
     def next(self) -> None:
         """Begin one more step, if there may be one."""

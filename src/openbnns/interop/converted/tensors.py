@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
-from ...graph.sizes import Shape, is_plain, is_same, is_same_shape, product
+from ...graph.sizes import AnySize, Shape, is_plain, is_same, is_same_shape, product
 from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
 from ...nn import functional as F
 
@@ -100,6 +100,15 @@ class ForeignTensor:
         if self.kind == "f":
             return self.numbers
         return self.whole if self.kind == "i" and not self._is_repeated else self.value
+
+    def replaced(self, value: Callable[[Tensor], Tensor], size: Callable[[AnySize], AnySize]) -> ForeignTensor:
+        """The same on another value, and with other sizes, in the graph that is being recorded."""
+        held = self.held
+        if isinstance(held, Tensor):
+            held = value(held)
+        elif isinstance(held, np.ndarray) and held.dtype == object:
+            held = sizes_array(list(map(size, held.ravel()))).reshape(held.shape)
+        return ForeignTensor(held, self.kind, tuple(map(size, self.shape)) if self._is_repeated else None)
 
     @property
     def array(self) -> Any:

@@ -92,12 +92,14 @@ class Call:
             raise Misfit(f"{name} is {value!r}, but must be a graph")
         return value
 
-    def run_graph(self, graph: Graph, given: Sequence[Any] = ()) -> list[Any]:
-        """The results of a graph of the node on these inputs."""
+    def run_graph(
+        self, graph: Graph, given: Sequence[Any] = (), scope: Mapping[str, Any] | None = None
+    ) -> list[Any]:  # fmt: skip
+        """The results of a graph of the node on these inputs, and on the tensors around it, or on others of these names."""
         assert self.run is not None
         if len(given) != len(graph.inputs):
             raise Misfit(f"a graph with {len(graph.inputs)} inputs is given {len(given)}")
-        around = {name: self.scope[name] for name in graph.captured}
+        around = {name: (self.scope if scope is None else scope)[name] for name in graph.captured}
         return self.run(graph, around | {port.name: x for port, x in zip(graph.inputs, given, strict=True)})
 
     def tensor(self, name: str) -> Array | None:

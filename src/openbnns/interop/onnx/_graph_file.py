@@ -14,6 +14,7 @@ from ...graph.parameter import Parameter
 from ...graph.polynomials import Factor, Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, expression_of
 from ...graph.tensor import INT64, Array, Tensor
+from .errors import NoForm
 
 OPSET, IR_VERSION = 21, 10
 _LISTED = 64  # bytes of constants that are written once for all that use them
@@ -26,7 +27,7 @@ class GraphFile:
 
     def __init__(self, onnx: Any, names: Mapping[int, str], paths: Mapping[int, str], free: FreeSizes) -> None:
         self.onnx = onnx
-        self._free = free.without_guards()
+        self._free: Mapping[str, str | int] = free.without_guards()
         self._axes: dict[str, tuple[str, int]] = {}  # the value and the axis that have a free size
         self._counted: dict[Polynomial | Factor, str] = {}  # sizes as tensors of one number
         self._weight_names, self._paths = names, paths
@@ -141,18 +142,41 @@ class GraphFile:
     def inner(self) -> Iterator[list[Any]]:
         """The nodes of a graph of a node, in the block: it sees all names around it, and nothing around it sees its own."""
         nodes, values, shown = self.nodes, dict(self._values), dict(self._shown)
-        constants, counted = dict(self._constants), dict(self._counted)
-        self.nodes = []
+        constants, counted, axes = dict(self._constants), dict(self._counted), dict(self._axes)
+        known, self.nodes = self._free, []
         try:
             yield self.nodes
         finally:
-            self.nodes, self._values, self._shown = nodes, values, shown
-            self._constants, self._counted = constants, counted
+            self.nodes, self._values, self._shown, self._free = nodes, values, shown, known
+            self._constants, self._counted, self._axes = constants, counted, axes
 
-    def graph(self, title: str, nodes: Sequence[Any], results: Sequence[tuple[str, Tensor]]) -> Any:
-        """A graph for a node, without inputs of its own; gives results of these names with what the file says of them."""
+    def fix(self, free: FreeSizes) -> None:
+        """Go on with the sizes of an inner graph, which may fix some that are free around it."""
+        inside = free.without_guards(but_equalities=True)
+        self._free = {name: by if isinstance(by, int) else self._free.get(by, by) for name, by in inside.items()}
+
+    def checked(self, name: str, shape: Sequence[AnySize], free: FreeSizes) -> str:
+        """A value as it is, in an inner graph that fails here if its guards are not met."""
+        for assumed in free.assumptions():
+            difference = assumed.replaced(self._free)
+            if difference.constant == 0:
+                continue
+            if difference.constant is not None:
+                raise NoForm(
+                    f"a graph inside of it is for sizes with which {assumed} is 0, others than those of the network"
+                )
+            # In this shape it has as many elements only if the difference is 0.
+            more = self.node("Add", self._count(difference), self.integers([1]))
+            numbers = self.node("Concat", self.sizes(shape), more, axis=0)
+            name = self.node("Squeeze", self.node("Reshape", name, numbers), self.integers([-1]))
+        return name
+
+    def graph(
+        self, title: str, nodes: Sequence[Any], results: Sequence[tuple[str, Tensor]], inputs: Sequence[Any] = ()
+    ) -> Any:
+        """A graph for a node; gives results of these names with what the file says of them."""
         ports = [self.described(value, name) for name, value in results]
-        return self.onnx.helper.make_graph(nodes, title, [], ports)
+        return self.onnx.helper.make_graph(nodes, title, list(inputs), ports)
 
     # Sizes.
 
@@ -213,7 +237,7 @@ class GraphFile:
                 self._counted[factor] = self.node("Div", dividend, divisor)
         return self._counted[factor]
 
-    def find(self, name: str, value: str, axis: int | None, element: int) -> None:
+    def find(self, name: str, value: str, axis: int | None, element: int = 0) -> None:
         """Let a computed size be that of an axis of a value in the file, or an element of it."""
         if axis is not None:
             self._axes[name] = value, axis

@@ -30,6 +30,12 @@ BATCH = "N"  # the first axis of an input without a shape
 SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
 
 
+_KEEP = (
+    "A file has to serve all numbers that runs compute. Read the model with inputs that decide as constants, or keep the network "
+    "with save_model."
+)
+
+
 class OnnxPart(ForeignPart):
     """Weights of an ONNX model whose names begin with the same words."""
 
@@ -153,6 +159,8 @@ class Network(OnnxPart):
             refused = all_refused("from_onnx", self._kind, problems)
             refused.wanted = dict(graph.sizes.wanted)
             error = ValueError(f"{'; '.join(problems)}.") if known else refused
+            if graph.every_way:
+                raise all_refused("to_onnx", self._kind, problems, _KEEP)
             if not graph.has_examples:
                 raise error
             graph.unfinished = error  # which may be because of examples of numbers
@@ -178,7 +186,9 @@ class Network(OnnxPart):
 
     def _run_graph(self, inner: Graph, given: Mapping[str, Any], freed: Mapping[int, Size], steps: Steps) -> list[Any]:
         """The results of a graph of a node, on tensors by name."""
-        held = dict(given)
+        graph = current_graph()
+        assert graph is not None
+        held, freed = dict(given), {number: Size(graph.sizes, size.expression) for number, size in freed.items()}
         problems = self._run_nodes(inner.nodes, held, freed, steps)
         if problems:
             raise Misfit("; ".join(problems))

@@ -21,6 +21,10 @@ class Unsupported(NotImplementedError):
         self.wanted: dict[str, int] = {}
 
 
+class NoForm(ValueError):
+    """An operation without a form in ONNX; the message of an export adds the layer."""
+
+
 def require_onnx(who: str) -> Any:
     """The ``onnx`` package, which is imported only here, on demand."""
     try:

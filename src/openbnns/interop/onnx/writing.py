@@ -16,9 +16,8 @@ from ...nn.recording import latest_input_shapes, trace
 from ._graph_file import IR_VERSION, OPSET, GraphFile
 from ._metadata import metadata_of
 from ._preparing import can_prepare, give_units, prepare
-from .errors import OnnxError, Unsupported, require_onnx
-from .writers import NoForm
-from .writers.branches import write_operation
+from .errors import NoForm, OnnxError, Unsupported, require_onnx
+from .writers.control import write_operation
 
 _LARGEST = 2**31 - 2**20  # bytes that protocol buffers hold
 
@@ -41,15 +40,15 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     for name, part in network.named_state():
         names.setdefault(id(part), name)
     # A size that is not free has the number of the latest run.
-    graph, outputs, _ = trace(network, latest_input_shapes(network), training=False)
+    graph, outputs, _ = trace(network, latest_input_shapes(network), training=False, every_way=True)
     graph.outputs = list(outputs)
     graph.operations = drop_unused(graph.operations, graph.outputs)
     deciding = graph.sizes.deciding()
     if deciding is not None:
         raise Unsupported(
-            f"{who}: which operations run depends on numbers that only a run knows: in the latest run, {deciding}. A file would "
-            "compute what that run did whatever the numbers are. Read the model with these inputs as constants, or keep the "
-            "network with save_model."
+            f"{who}: which operations run depends on numbers that only a run knows: in the recording, {deciding}. A file would "
+            "compute the same whatever the numbers are. Read the model with these inputs as constants, or keep the network with "
+            "save_model."
         )
     file = GraphFile(onnx, names, {id(module): path for path, module in network._paths()}, graph.sizes)
     card = network._card

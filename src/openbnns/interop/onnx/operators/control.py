@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.sizes import AnySize, Size, agree
 from ....nn import functional as F
 from ...converted.control import branch, holds
+from ...converted.every_way import is_for_file, repeated, tried
 from ...converted.tensors import ForeignTensor, Misfit, TensorList
 from .._call import Call
 from .._file import Graph, Port
 from .._numpy import limited
 from .._operator import operator
-from ..tensor import plain_numbers
+from ..tensor import numbers_of, plain_numbers
 from .shapes import concat, in_shape
 
 CONTROL = "control flow"
@@ -30,26 +32,22 @@ def choose(call: Call, condition: ForeignTensor) -> Any:
     captured = {name: call.scope[name] for graph in graphs for name in graph.captured}
 
     def way(graph: Graph) -> Any:
-        run = call.run
-        assert run is not None
+        return lambda given: call.run_graph(graph, (), given)
 
-        def record(given: Mapping[str, Any]) -> Sequence[Any]:
-            return run(graph, {name: given[name] for name in graph.captured})
-
-        return record
-
-    return tuple(branch(condition, captured, [way(graph) for graph in graphs]))
+    return tuple(branch(condition, captured, dict(zip(("then_branch", "else_branch"), map(way, graphs), strict=True))))
 
 
 @operator(CONTROL, "Loop")
 def repeat(call: Call, most: Any = None, condition: Any = None, *state: Any) -> Any:
-    """Unrolled, step by step."""
+    """Unrolled, step by step, or one loop in a graph for a file if only a run knows the number of steps."""
     body = call.graph("body")
-    steps = _UNLIMITED if most is None else (plain_numbers(most, "the number of steps") or [0])[0]
-    carried, collected = list(state), [list[ForeignTensor]() for _ in body.outputs[1 + len(state) :]]
     if len(body.inputs) != 2 + len(state) or len(body.outputs) <= len(state):
         raise Misfit(f"its body takes {len(body.inputs)} inputs and gives {len(body.outputs)}, for {len(state)} states")
-    goes_on = ForeignTensor(np.array(True)) if condition is None else condition
+    goes_on = _TRUE if condition is None else condition
+    if is_for_file() and not _is_counted(call, body, most, goes_on, state):
+        return _loop(call, body, most, condition, state)
+    steps = _UNLIMITED if most is None else (plain_numbers(most, "the number of steps") or [0])[0]
+    carried, collected = list(state), [list[ForeignTensor]() for _ in body.outputs[1 + len(state) :]]
     step = 0
     while step < steps and holds(goes_on):
         call.steps.next()
@@ -64,7 +62,7 @@ def repeat(call: Call, most: Any = None, condition: Any = None, *state: Any) -> 
 
 @operator(CONTROL, "Scan")
 def scan(call: Call, *given: ForeignTensor) -> Any:
-    """Unrolled, step by step."""
+    """Unrolled, step by step, or one loop in a graph for a file if the number of steps is free."""
     body, count = call.graph("body"), call.integer("num_scan_inputs")
     if call.opset < 9:
         raise Misfit("Scan is read from version 9 of ONNX's operators on")
@@ -75,8 +73,15 @@ def scan(call: Call, *given: ForeignTensor) -> Any:
     axes = [x.axis(a) for x, a in zip(sequences, call.integers("scan_input_axes", [0] * count), strict=True)]
     backward = call.integers("scan_input_directions", [0] * count)
     places, turned = (call.integers(f"scan_output_{name}", [0] * outputs) for name in ("axes", "directions"))
-    lengths = {int(x.shape[axis]) for x, axis in zip(sequences, axes, strict=True)}
-    if len(lengths) != 1 or len(backward) != count or not len(places) == len(turned) == outputs:
+    sizes = [x.shape[axis] for x, axis in zip(sequences, axes, strict=True)]
+    same = len(backward) == len(axes) == count and len(places) == len(turned) == outputs
+    if is_for_file() and same and any(isinstance(n, Size) for n in sizes) and all(agree(sizes[0], n) for n in sizes):
+        ordered = [_moved(x, axis, 0, bool(back)) for x, axis, back in zip(sequences, axes, backward, strict=True)]
+        ends, stacks = _scan_loop(call, body, sizes[0], state, ordered)
+        pairs = zip(stacks, places, turned, strict=True)
+        return (*ends, *(_moved(x, 0, place % x.rank, bool(back)) for x, place, back in pairs))
+    lengths = set(map(int, sizes))
+    if len(lengths) != 1 or not same:
         raise Misfit(
             f"its sequences have the lengths {sorted(lengths)}, or its lists of axes have others than its tensors"
         )
@@ -93,8 +98,78 @@ def scan(call: Call, *given: ForeignTensor) -> Any:
         for stack, part in zip(collected, results[len(state) :], strict=True):
             stack.append(part)
     ports = body.outputs[len(state) :]
-    pairs = zip(collected, places, turned, ports, strict=True)
-    return (*state, *(_stacked(parts[::-1] if back else parts, place, port) for parts, place, back, port in pairs))
+    packed = zip(collected, places, turned, ports, strict=True)
+    return (*state, *(_stacked(parts[::-1] if back else parts, place, port) for parts, place, back, port in packed))
+
+
+def _scan_loop(
+    call: Call, body: Graph, length: AnySize, state: Sequence[Any], sequences: Sequence[ForeignTensor]
+) -> tuple[list[Any], list[ForeignTensor]]:
+    """A loop over the entries of sequences as it is, in a graph for a file."""
+    captured: dict[Any, Any] = {name: call.scope[name] for name in body.captured} | dict(enumerate(sequences))
+
+    def step(around: Mapping[Any, Any], number: ForeignTensor, states: Sequence[Any]) -> Any:
+        rows = number.value.reshape((1,))
+        whole = [around[i] for i in range(len(sequences))]
+        parts = [
+            in_shape(ForeignTensor(F.index_select(x.elements, 0, rows), x.kind), x.shape[1:]) for x in whole
+        ]  # fmt: skip
+        with call.steps.apart():
+            results = call.run_graph(body, [*states, *parts], around)
+        return _TRUE, results[: len(state)], results[len(state) :]
+
+    return repeated(length, None, state, captured, step)
+
+
+def _moved(x: ForeignTensor, axis: int, place: int, back: bool) -> ForeignTensor:
+    """The axis in another place, and if wanted its entries in the other order."""
+    order = [i for i in range(x.rank) if i != axis]
+    order.insert(place, axis)
+    value = F.permute(x.elements, *order) if axis != place else x.elements
+    return ForeignTensor(F.flip(value, place) if back else value, x.kind)
+
+
+_TRUE = ForeignTensor(np.array(True))
+
+
+def _is_counted(
+    call: Call, body: Graph, most: ForeignTensor | None, goes_on: ForeignTensor, state: Sequence[Any]
+) -> bool:
+    """True if the number of steps is known: the bound is, and a step does not compute whether another one follows."""
+    if not goes_on.constant or (most is not None and not (most.constant and most.held.dtype != object)):
+        return False
+    if not goes_on.held.all() or (most is not None and not most.held.any()):
+        return True  # there are none
+    with tried() as take, call.steps.apart():
+        around = {name: take(call.scope[name]) for name in body.captured}
+        given = [ForeignTensor(np.array(0, np.int64)), goes_on, *map(take, state)]
+        known: bool = call.run_graph(body, given, around)[0].constant
+        return known
+    return True  # it fails, with a message when it is recorded
+
+
+def _loop(
+    call: Call, body: Graph, most: ForeignTensor | None, condition: ForeignTensor | None, state: Sequence[Any]
+) -> tuple[Any, ...]:  # fmt: skip
+    """A loop as it is, in a graph for a file."""
+    read = {name for node in body.nodes for name in node.reads} | {port.name for port in body.outputs}
+    unread = {i for i, port in enumerate(body.inputs[2:]) if port.name not in read}
+    unused = {
+        i for i in unread if not "".join(call.node.outputs[i : i + 1])
+    }  # neither are these when the loop has ended
+
+    def step(around: Mapping[str, Any], number: ForeignTensor, states: Sequence[Any]) -> Any:
+        with call.steps.apart():
+            goes_on, *results = call.run_graph(body, [number, _TRUE, *states], around)
+        following = [x if i in unused else y for i, (x, y) in enumerate(zip(states, results, strict=False))]
+        return goes_on, following, results[len(state) :]
+
+    if any(isinstance(x, TensorList) for x in state):
+        unread = set()  # numbers of states are others then
+    bound = most if most is None or not most.constant else (numbers_of(most, "the number of steps") or [0])[0]
+    begins = None if condition is None or condition.constant else condition
+    states, parts = repeated(bound, begins, state, {name: call.scope[name] for name in body.captured}, step, unread)
+    return (*states, *parts)
 
 
 def _part(x: ForeignTensor, axis: int, index: int) -> ForeignTensor:

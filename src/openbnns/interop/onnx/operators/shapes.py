@@ -13,6 +13,8 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
 from ....graph.tensor import INT64, Array, Tensor, filled
 from ....nn import functional as F
+from ...converted.control import read_numbers
+from ...converted.every_way import is_for_file
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
 from .._call import Call
 from .._file import numpy_type
@@ -571,7 +573,12 @@ def concat(call: Call, *given: ForeignTensor) -> ForeignTensor:
         size = next((x.shape[other] for x in given if isinstance(x.shape[other], Size)), None)
         if other != axis and size is not None:
             given = tuple(_for_samples(x, other, size) for x in given)
-    kinds, parts = {x.kind for x in given}, [x.elements for x in given]
+    kinds = {x.kind for x in given}
+    if is_for_file() and kinds == {"i"} and rank == 1 and any(x.constant and x.held.dtype == object for x in given):
+        # A shape some of whose sizes are known: only the others are to be numbers that a run computes.
+        known = [x.held if x.constant else sizes_array(read_numbers(x, "a size")) for x in given]
+        return ForeignTensor(np.concatenate(known), "i")
+    parts = [x.elements for x in given]
     if len(kinds) > 1 or len({part.dtype for part in parts}) > 1:  # masks may be of either type
         parts = [x.numbers for x in given]
     return ForeignTensor(F.cat(parts, axis), kinds.pop() if len(kinds) == 1 else "f")

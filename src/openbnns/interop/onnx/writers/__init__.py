@@ -1,6 +1,6 @@
 """Operations of networks as nodes of ONNX, one module per kind."""
 
-from . import branches, data_sizes, elementwise, layers, moves, positions, sequences
-from ._registry import WRITERS, NoForm
+from . import control, data_sizes, elementwise, layers, moves, positions, sequences
+from ._registry import WRITERS
 
-__all__ = ["WRITERS", "NoForm", "branches", "data_sizes", "elementwise", "layers", "moves", "positions", "sequences"]
+__all__ = ["WRITERS", "control", "data_sizes", "elementwise", "layers", "moves", "positions", "sequences"]

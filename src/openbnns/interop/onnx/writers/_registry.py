@@ -12,10 +12,6 @@ WRITERS: dict[Any, Writer] = {}
 file and the operation that returns the name of the result, or several."""
 
 
-class NoForm(ValueError):
-    """An operation without a form in ONNX; the message of an export adds the layer."""
-
-
 def writes(*kinds: Any) -> Callable[[Writer], Writer]:
     def register(writer: Writer) -> Writer:
         for kind in kinds:

@@ -6,9 +6,10 @@ from ....graph import operations
 from ....graph.tensor import INT64
 from ...converted.control import Numbers
 from .._graph_file import GraphFile
+from ..errors import NoForm
 from ..operators.data_sizes import entries, holding
 from ..tensor import ByNumpy
-from ._registry import WRITERS, NoForm, writes
+from ._registry import WRITERS, writes
 from .elementwise import node_again
 
 

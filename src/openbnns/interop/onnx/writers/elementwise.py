@@ -17,9 +17,10 @@ from ...converted.functions import Compare, Determinant, Forbid, Not
 from .._call import Call
 from .._graph_file import GraphFile
 from .._operator import OPERATORS
+from ..errors import NoForm
 from ..operators.elementwise import in_small_float
 from ..tensor import ByNumpy, Recipe
-from ._registry import WRITERS, NoForm, writes
+from ._registry import WRITERS, writes
 
 _ActivationWriter = Callable[[GraphFile, str, ActivationFunction], str]
 
@@ -246,12 +247,13 @@ def elementwise(file: GraphFile, operation: Elementwise) -> str:
         raise NoForm(f"the function {operation.function} has no form in ONNX")
     kinds = {x.dtype for x in operation.inputs}
     plain = len(kinds) == 1 and operation.function in MASKS
-    given = [_as(file, x, next(iter(kinds)) if plain else FLOAT32) for x in operation.inputs]
+    given = [with_type(file, x, next(iter(kinds)) if plain else FLOAT32) for x in operation.inputs]
     y = _FUNCTIONS[operation.function](file, *given)
     return file.node("Cast", y, to=file.kind(operation.output)) if operation.function in MASKS else y
 
 
-def _as(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
+def with_type(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
+    """The name of a value with elements of this type."""
     name = file.use(x)
     if x.dtype == dtype:
         return name

@@ -13,8 +13,9 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import is_plain, is_same, number_of, product
 from ....graph.tensor import Tensor
 from .._graph_file import GraphFile
+from ..errors import NoForm
 from ..operators.windows import plane_places, whole_places
-from ._registry import NoForm, writes
+from ._registry import writes
 from .positions import scalar
 
 

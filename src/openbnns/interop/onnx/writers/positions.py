@@ -21,7 +21,8 @@ from ....graph.operations import (
 from ....graph.sizes import AnySize
 from ....graph.tensor import FLOAT32, Tensor
 from .._graph_file import GraphFile
-from ._registry import NoForm, writes
+from ..errors import NoForm
+from ._registry import writes
 
 
 @writes(Convert)
