@@ -11,6 +11,7 @@ import pytest
 import openbnns
 from openbnns import engines, nn
 from openbnns.graph.calls import by_element, gathering, mixed_arithmetic
+from openbnns.interop.converted.functions import Compare
 from openbnns.nn import functional as F
 from openbnns.nn.recording import recording_of
 
@@ -113,6 +114,20 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         engines._core.mixed_arithmetic("add", y, x, np.zeros(3))
     with pytest.raises(TypeError, match="arithmetic takes and gives int64"):
         engines._core.mixed_arithmetic("add", y, x, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_plain_numbers_keep_their_fractions(name: str) -> None:
+    class Compared(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return Compare.apply(x, np.float32(0.5), name), Compare.apply(np.float32(-0.75), x, name)
+
+    x = np.random.default_rng(0).integers(-4, 5, (3, 7)).astype(np.float32) / 4
+    net = Compared().eval()
+    for _ in range(3):
+        right, left = net(x)
+        np.testing.assert_array_equal(right, LOGIC[name](x, 0.5))
+        np.testing.assert_array_equal(left, LOGIC[name](-0.75, x))
 
 
 @pytest.mark.parametrize("seed", range(30))

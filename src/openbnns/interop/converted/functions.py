@@ -25,9 +25,9 @@ WHOLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def whole_operands(*given: Any) -> list[Array]:
-    """Arrays as they are, and plain whole numbers and masks as arrays of int64."""
-    return [x if isinstance(x, np.ndarray) and x.dtype.kind == "f" else np.asarray(x, np.int64) for x in given]
+def native_operands(*given: Any) -> list[Array]:
+    """Arrays for native code, of plain numbers as well: fractions as they are, whole numbers and masks as int64."""
+    return [x if x.dtype.kind == "f" else x.astype(np.int64, copy=False) for x in map(np.asarray, given)]
 
 
 class SampleNumbers(Function):
@@ -73,7 +73,7 @@ class WholeNumbers(ByElement):
     @classmethod
     def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         a, b, name = given
-        return by_element(target, name, WHOLE[name], *whole_operands(a, b))
+        return by_element(target, name, WHOLE[name], *native_operands(a, b))
 
 
 class Compare(ByElement):
@@ -86,7 +86,7 @@ class Compare(ByElement):
     @classmethod
     def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         a, b, name = given
-        return by_element(target, name, COMPARISONS[name], *whole_operands(a, b))
+        return by_element(target, name, COMPARISONS[name], *native_operands(a, b))
 
 
 class Not(ByElement):
