@@ -55,6 +55,20 @@ def check_gradients(net: Any, inputs: list[Any], place: int = 0) -> None:
     net.eval()
 
 
+def test_a_sum_of_a_size_and_one_that_numbers_tell(tmp_path: Path) -> None:
+    """Both are those of the run where a recording relies on their sum, as a cast does."""
+    nodes = [
+        node("ReduceMax", "x axis", "m", keepdims=0), node("Greater", "m zero", "keep"),
+        node("Compress", "x keep", "part", axis=0), node("Concat", "x part", "both", axis=0), node("Shape", "both", "shape"),
+        node("Gather", "shape first", "count"), node("Cast", "count", "number", to=FLOAT), node("Add", "both number", "y"),
+    ]  # fmt: skip
+    weights = {"axis": np.int64([1]), "zero": np.float32(0), "first": np.int64(0)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ("N", 2)}, ["y"], weights)
+    net = nn.from_onnx(path)
+    for count in (3, 7, 2, 3, 20):
+        check(path, floats(count, 2), net=net)
+
+
 @pytest.mark.parametrize("same", [True, False])
 def test_a_branch_by_numbers(same: bool, tmp_path: Path) -> None:
     path = branching(tmp_path / "m.onnx", same)
