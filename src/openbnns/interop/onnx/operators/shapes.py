@@ -424,8 +424,9 @@ def trilu(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> Forei
 
 
 def _taken_along(call: Call, x: Array, indices: Array) -> Any:
-    axis = call.integer("axis", 0)
-    return np.take_along_axis(x, indices % x.shape[axis], axis)
+    axis = call.integer("axis", 0) % x.ndim
+    part = x[tuple(slice(None if i == axis else n) for i, n in enumerate(indices.shape))]
+    return np.take_along_axis(part, indices % x.shape[axis], axis)
 
 
 @operator(PARTS, "GatherElements", compute=_taken_along)
@@ -548,7 +549,18 @@ def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: Fo
     return ForeignTensor(changed.reshape(x.shape), x.kind)
 
 
-@operator(PARTS, "TopK", shaping=(1,), ignores=("sorted",))
+def _largest(call: Call, x: Array, k: Array | None = None) -> Any:
+    """Of equal numbers, the first ones come first."""
+    axis, count = call.integer("axis", -1), call.integer("k") if k is None else int(k.item())
+    if call.integer("largest", 1):
+        order = np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    else:
+        order = np.argsort(x, axis, kind="stable")
+    places = np.take(order, np.arange(count), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+@operator(PARTS, "TopK", compute=_largest, shaping=(1,), ignores=("sorted",))
 def topk(call: Call, x: ForeignTensor, k: ForeignTensor | None = None) -> Any:
     count = call.integer("k") if k is None else (plain_numbers(k, "k") or [0])[0]
     values, places = F.topk(x.numbers, count, x.axis(call.integer("axis", -1)), bool(call.integer("largest", 1)))
