@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import openbnns
-from fuzzing import hostile
+from fuzzing import fused_layers, hostile
 from fuzzing.core import Draw, Mismatch, Outcome, compare
 from network_checks import failure_of, report
 from random_networks import draw as draw_network
 
-FAMILIES: dict[str, Any] = {**hostile.ORDERLY, **hostile.FAMILIES, "networks": draw_network}
+FAMILIES: dict[str, Any] = {**hostile.ORDERLY, **fused_layers.FAMILIES, **hostile.FAMILIES, "networks": draw_network}
 
 
 def run_case(seed: int, case: int, families: list[str]) -> str:

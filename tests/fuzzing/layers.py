@@ -162,13 +162,31 @@ def transposed(draw: Draw) -> Case:
     return _convolution(draw, transposed=True)
 
 
-def _convolution(draw: Draw, transposed: bool) -> Case:
+def long_kernels(draw: Draw) -> Case:
+    """Kernels over a single row, longer than most vectors, with padding at either end."""
+    return _convolution(draw, transposed=draw.chance(0.2), form="long kernel")
+
+
+def few_pixels(draw: Draw) -> Case:
+    """Small images of many channels."""
+    return _convolution(draw, transposed=draw.chance(0.2), form="few pixels")
+
+
+def _convolution(draw: Draw, transposed: bool, form: str = "any") -> Case:
     width, height, batch = draw.size(12), draw.size(12), draw.size(4)
     kw, kh = int(draw.one([1, 1, 2, 3, 3, 5])), int(draw.one([1, 1, 2, 3, 3, 5]))
     groups = int(draw.one([0, 1, 1, 1, 2, 3])) if not transposed else 0
     g = max(groups, 1)
     channels_in, channels_out = g * draw.size(6), g * draw.size(6)
-    if not transposed and draw.chance(draw.depthwise):
+    if form == "long kernel":
+        g, groups = 1, 0
+        width, height, kw, kh = int(draw.rng.integers(60, 400)), 1, int(draw.rng.integers(60, 150)), 1
+        channels_in, channels_out = int(draw.one([1, 1, 1, 2])), int(draw.rng.integers(14, 40))
+    elif form == "few pixels":
+        width, height = int(draw.rng.integers(1, 7)), int(draw.rng.integers(1, 18))
+        g, groups = 1, 0
+        channels_in, channels_out = draw.size(), int(draw.rng.integers(30, 70))
+    elif not transposed and draw.chance(draw.depthwise):
         groups = g = channels_in
         channels_out = channels_in * int(draw.one([1, 1, 2]))
     sx, dlx, left, right, ow = window(draw, width, kw)
@@ -331,6 +349,8 @@ def _with_indices(
 FAMILIES = {
     "fully_connected": fully_connected,
     "convolution": convolution,
+    "few_pixels": few_pixels,
+    "long_kernels": long_kernels,
     "transposed": transposed,
     "activation": activation,
     "pooling": pooling,
