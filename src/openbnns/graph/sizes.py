@@ -83,9 +83,7 @@ class FreeSizes:
         self.only: dict[str, int] = {}
         self.unequal: list[tuple[Polynomial, Polynomial]] = []
         self._known: dict[tuple[Polynomial, str], Guard] = {}  # of comparisons with 0
-        self._above: dict[
-            Polynomial, int
-        ] = {}  # the least that guards leave to each, for those without a constant term
+        self._above: dict[Polynomial, int] = {}  # the least that guards leave to sums without a constant term
         self._all_computed: set[str] = set() if outer is None else outer._all_computed
 
     def inner(self, numbers: Mapping[str, int] | None = None) -> FreeSizes:
