@@ -17,6 +17,7 @@ constexpr int64_t kBlock = 2048;         // elements summed in single precision,
 constexpr int64_t kGroupSamples = 128;   // samples whose parameter gradients are summed in single precision
 constexpr int64_t kItems = 64;           // pieces of work that backward is cut into, at most,
 constexpr int64_t kItemElements = 8192;  // of this size, at least
+constexpr int64_t kAheadElements = 512;  // measured before they are written, unless a row has more
 
 // z = ((x - center) * inverse + offset) * gamma + beta; keep, if given, receives x.
 template <bool kGamma, bool kBeta, bool kStream>
@@ -171,19 +172,22 @@ class Rows final : public NormalizationForm {
     Moments* moments = has_moving(shape_) ? scratch_of<Moments>(kNormalizationSums, sets) : nullptr;
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
 
-    each_row(call, [&](int64_t n, int64_t r, const RowParameters& parameters) {
-      const int64_t set = n * rows_ + r, at = r * length_;
-      const float* x = call.x.sample(n) + at;
-      Moments m = measures ? moments_of(x, length_) : Moments{};
-      Statistics& s = statistics[static_cast<size_t>(set)] = choose_statistics(shape_, call, m, r);
+    const auto measure = [&](int64_t n, int64_t r) {
+      const int64_t set = n * rows_ + r;
+      const Moments m = measures ? moments_of(call.x.sample(n) + r * length_, length_) : Moments{};
+      statistics[static_cast<size_t>(set)] = choose_statistics(shape_, call, m, r);
       if (moments) moments[set] = m;
-      write_row(call, n, r, s, parameters, call.training ? call.keep.sample(n) + at : nullptr);
+    };
+    each_row(call, measure, [&](int64_t n, int64_t r, const RowParameters& parameters) {
+      write_row(call, n, r, statistics[static_cast<size_t>(n * rows_ + r)], parameters,
+                call.training ? call.keep.sample(n) + r * length_ : nullptr);
     });
     if (moments) update_moving(shape_, call, moments);
   }
 
   void repeat(const NormalizationForward& call) const override {
-    each_row(call, [&](int64_t n, int64_t r, const RowParameters& parameters) {
+    const auto nothing = [](int64_t, int64_t) {};
+    each_row(call, nothing, [&](int64_t n, int64_t r, const RowParameters& parameters) {
       write_row(call, n, r, statistics_[static_cast<size_t>(n * rows_ + r)], parameters, nullptr);
     });
   }
@@ -254,19 +258,25 @@ class Rows final : public NormalizationForm {
     return s;
   }
 
-  // body(sample, row, its parameters) for all rows. Those of channels are spread for all samples of an item, which are
-  // those of the same item backward; the others are mostly there already, and rows are best taken as they lie in
-  // memory.
-  template <class Body>
-  void each_row(const NormalizationForward& call, Body body) const {
+  // measure(sample, row), and then write(sample, row, its parameters), for all rows. Parameters of channels are spread
+  // for all samples of an item, which are those of the same item backward; the others are mostly there already, and
+  // rows are best taken as they lie in memory. Short rows are measured together, a few at a time: divisions and roots
+  // of one row do not wait for those of another, but what is written waits for all of them.
+  template <class Measure, class Write>
+  void each_row(const NormalizationForward& call, Measure measure, Write write) const {
     const int workers = workers_for(call.batch * sample_, call.threads);
+    const int64_t few = std::max<int64_t>(1, kAheadElements / length_);
     if (of_channels_) {
       const Cut cut = cut_into_items(call.batch);
       return dynamic_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
         const Block block = block_of(cut, item, call.batch);
         for (int64_t r = block.first_row; r < block.last_row; r++) {
           const RowParameters parameters = parameters_of(call.beta, call.gamma, r, room_for_parameters());
-          for (int64_t n = block.first; n < block.last; n++) body(n, r, parameters);
+          for (int64_t first = block.first; first < block.last; first += few) {
+            const int64_t last = std::min(block.last, first + few);
+            for (int64_t n = first; n < last; n++) measure(n, r);
+            for (int64_t n = first; n < last; n++) write(n, r, parameters);
+          }
         }
       });
     }
@@ -274,9 +284,14 @@ class Rows final : public NormalizationForm {
     dynamic_items(workers, (sets + each - 1) / each, [&](int64_t item) {
       float* room = room_for_parameters();
       RowParameters parameters;
-      for (int64_t s = item * each; s < std::min(sets, (item + 1) * each); s++) {
-        if (s == item * each || rows_ > 1) parameters = parameters_of(call.beta, call.gamma, s % rows_, room);
-        body(s / rows_, s % rows_, parameters);
+      const int64_t end = std::min(sets, (item + 1) * each);
+      for (int64_t first = item * each; first < end; first += few) {
+        const int64_t last = std::min(end, first + few);
+        for (int64_t s = first; s < last; s++) measure(s / rows_, s % rows_);
+        for (int64_t s = first; s < last; s++) {
+          if (s == item * each || rows_ > 1) parameters = parameters_of(call.beta, call.gamma, s % rows_, room);
+          write(s / rows_, s % rows_, parameters);
+        }
       }
     });
   }

@@ -20,6 +20,10 @@ struct Moments {
 
   void add(const Moments& more) {
     if (more.count == 0) return;
+    if (count == 0) {  // saves a division
+      *this = more;
+      return;
+    }
     double total = static_cast<double>(count + more.count), distance = more.mean - mean;
     double share = static_cast<double>(more.count) / total;
     squares += more.squares + distance * distance * static_cast<double>(count) * share;
