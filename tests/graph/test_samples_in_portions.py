@@ -71,7 +71,7 @@ def gradients(seed: int, *, images: bool) -> tuple[list[Array], int]:
         program.backward()
         results = [program.output.copy(), *(p.grad.copy() for p in network.parameters())]
         results += [g.copy() for g in program.input_gradients if g is not None]
-    return results, max((chain.parts for chain in program._chains.values()), default=1)
+    return results, max((stretch.parts for stretch in program._stretches.values()), default=1)
 
 
 @pytest.mark.parametrize("images", [False, True], ids=["rows", "images"])
@@ -109,7 +109,7 @@ def test_steps_are_the_same_on_any_threads(monkeypatch: pytest.MonkeyPatch) -> N
             network._precision = engines.BFLOAT16
             step = network.compile_step("cross_entropy", nn.SGD(network.parameters(), lr=0.1), SAMPLES)
             program = network.program(SAMPLES, training=True)
-            assert waiting.GOAL or program._chains
+            assert waiting.GOAL or program._stretches
             return [step(x, y) for _ in range(5)], program.graph.parameters[0].array.copy()
         finally:
             openbnns.set_num_threads(before)

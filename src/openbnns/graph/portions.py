@@ -26,7 +26,7 @@ _ALIKE = 2  # times: values of steps that take the same portions differ by less
 
 
 @dataclass
-class Chain:
+class Stretch:
     """Steps of the backward pass, in its order, which run from time ``begin`` to ``end`` in ``parts`` portions.
 
     ``samples`` divide the first axis of all their values, the largest of which has ``size`` bytes. ``gradients`` are storages
@@ -98,13 +98,13 @@ def backward_calls(
     return calls
 
 
-def find_chains(
+def find_stretches(
     steps: Sequence[BackwardStep],
     last: int,
     can_divide: Callable[[BackwardStep], bool],
     array_of: Callable[[Tensor], tuple[tuple[int, ...], int]],
     outside: Collection[Tensor],
-) -> list[Chain]:
+) -> list[Stretch]:
     """The steps that can run in portions, those that follow each other together if their values have alike sizes.
 
     Step i runs at the time ``last - i``; ``array_of`` gives the shape and the bytes of a value.
@@ -118,16 +118,16 @@ def find_chains(
     def bytes_of(step: BackwardStep) -> int:
         return max(array_of(value)[1] for value in (*step.operation.inputs, *step.operation.outputs))
 
-    chains = []
+    stretches = []
     for members in _runs(steps, lambda step: bytes_of(step) if can_divide(step) else 0):
         operations = [step.operation for step in members]
         axes = [array_of(value)[0][0] for each in operations for value in (*each.inputs, *each.outputs)]
         times = last - members[0].index, last - members[-1].index
-        chain = Chain(members, *times, math.gcd(*axes), max(map(bytes_of, members)), set())
+        stretch = Stretch(members, *times, math.gcd(*axes), max(map(bytes_of, members)), set())
         produced = {value for each in operations for value in each.outputs} - set(outside)
-        chain.gradients = {value for value in produced if users.get(value, {-1}) <= chain.indices}
-        chains.append(chain)
-    return chains
+        stretch.gradients = {value for value in produced if users.get(value, {-1}) <= stretch.indices}
+        stretches.append(stretch)
+    return stretches
 
 
 def _runs(steps: Sequence[BackwardStep], size_of: Callable[[BackwardStep], int]) -> list[list[BackwardStep]]:

@@ -30,7 +30,7 @@ from .graph import Graph
 from .memory import Arena, Block, plan
 from .operation import NO_MEMORY, Operation
 from .parameter import Parameter, making
-from .portions import Chain, backward_calls, cut
+from .portions import Stretch, backward_calls, cut
 from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor
 from .waiting import Key, Waiting
@@ -110,7 +110,7 @@ class Program:
             self._find_repeated()
         self._settled = set() if training or self._wide else self._settled_steps()
         self._waiting: dict[Key, Waiting] = {}
-        self._chains: dict[int, Chain] = {}  # by step: those that run in portions
+        self._stretches: dict[int, Stretch] = {}  # by step: those that run in portions
         self._place()
         if training and not self._wide and graph.arithmetic.precision == engines.BFLOAT16:
             self._save_memory()
@@ -137,13 +137,13 @@ class Program:
         for key, one in self._waiting.items():
             ends.setdefault(one.last, []).append(key)
         for i in range(len(self._steps)):
-            chain = self._chains.get(i)
-            if chain is None or not chain.forward:
+            stretch = self._stretches.get(i)
+            if stretch is None or not stretch.forward:
                 self._bind_forward(i, ends.get(i, ()), settled)
-            elif i == chain.first:
-                for number in range(chain.parts):
-                    for j in range(chain.first, chain.last + 1):
-                        self._bind_forward(j, ends.get(j, ()), settled, chain, number)
+            elif i == stretch.first:
+                for number in range(stretch.parts):
+                    for j in range(stretch.first, stretch.last + 1):
+                        self._bind_forward(j, ends.get(j, ()), settled, stretch, number)
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
@@ -165,15 +165,15 @@ class Program:
         self.kept_bytes += _CALL_BYTES * sum(len(steps.calls) for steps in lists)
 
     def _bind_forward(
-        self, i: int, ends: Sequence[Key], settled: frozenset[Tensor], chain: Chain | None = None, portion: int = 0
+        self, i: int, ends: Sequence[Key], settled: frozenset[Tensor], stretch: Stretch | None = None, portion: int = 0
     ) -> None:
         """One step of the forward pass, or a portion of it; behind it the values ``ends`` begin to wait."""
-        step, parts = self._steps[i], 1 if chain is None else chain.parts
+        step, parts = self._steps[i], 1 if stretch is None else stretch.parts
         step.bound_sizes, step.settled = self.sizes, settled
         step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
         x, y = (
             [self._array(v) if self._is_portion(v) else cut(self._array(v), portion, parts) for v in values]
-            if chain is not None
+            if stretch is not None
             else self.arrays(values)
             for values in (step.inputs, step.outputs)
         )
@@ -182,7 +182,7 @@ class Program:
         if not before or step.all_made() != before:  # layers of its own, which may keep weights in another form
             self.kept_bytes += sum(p.array.nbytes for p in step.parameters)
         for key in ends:
-            if chain is not None and key in chain.forward:
+            if stretch is not None and key in stretch.forward:
                 calls.append(copying(cut(self._half(key), portion, parts), self._whole(key)))
             elif portion == parts - 1:
                 calls.append(copying(self._half(key), self._whole(key)))
@@ -228,20 +228,20 @@ class Program:
         """Let values wait in bfloat16, and steps run in portions where that is not enough; neither if little is gained."""
         whole = plan(self._blocks())
         outside = {value.storage for value in (*self.graph.inputs, *self.graph.outputs)}
-        chains = portions.find_chains(
+        stretches = portions.find_stretches(
             self._backward_steps, self._last, self._can_divide, lambda v: (self._concrete(v), self._bytes(v)), outside
         )
         self._use_waiting()
         without = plan(self._blocks())
         while True:
             size, time = portions.most_in_use(self._blocks(), self._last)
-            chain = next((each for each in chains if each.begin <= time <= each.end), None)
-            if size <= waiting.GOAL * whole or chain is None or not chain.divide():
+            stretch = next((each for each in stretches if each.begin <= time <= each.end), None)
+            if size <= waiting.GOAL * whole or stretch is None or not stretch.divide():
                 break
-            self._chains |= dict.fromkeys(chain.indices, chain)
+            self._stretches |= dict.fromkeys(stretch.indices, stretch)
             self._use_waiting()
-        if self._chains and plan(self._blocks()) > waiting.WORTH * without:
-            self._chains = {}
+        if self._stretches and plan(self._blocks()) > waiting.WORTH * without:
+            self._stretches = {}
             self._use_waiting()
         if plan(self._blocks()) > waiting.WORTH * whole:
             self._waiting = {}
@@ -274,65 +274,65 @@ class Program:
         for (index, value), (block, _) in self._repeated.items():
             block.size, block.start, block.end = self._bytes(value), self._last - index, self._last - index
         self._in_portions: dict[Tensor, int] = {}  # how many of gradients of which there is memory for one at a time
-        for chain in {id(chain): chain for chain in self._chains.values()}.values():
-            self._place_portions(chain)
+        for stretch in {id(stretch): stretch for stretch in self._stretches.values()}.values():
+            self._place_portions(stretch)
 
-    def _place_portions(self, chain: Chain) -> None:
+    def _place_portions(self, stretch: Stretch) -> None:
         """Place what steps use that run in portions: all of it until their end, and what only they use for one portion."""
         joined = [id(block) for block in self.gradient_blocks.values()]
-        chain.blocks, chain.forward = {}, set()
-        for step in chain.steps:
+        stretch.blocks, stretch.forward = {}, set()
+        for step in stretch.steps:
             for value in self._read_by(step):
                 block = self.value_blocks.get(value)
                 if value in self._waiting and self._waiting[value].in_portions:
-                    chain.blocks[value] = Block(self._bytes(value) // chain.parts, chain.begin, chain.end)
+                    stretch.blocks[value] = Block(self._bytes(value) // stretch.parts, stretch.begin, stretch.end)
                 elif block is not None and value not in self._waiting:
-                    block.end = max(block.end, chain.end)
+                    block.end = max(block.end, stretch.end)
             for number, target in enumerate(step.targets):
                 added = self.added_blocks.get((step.index, number))
                 if added is not None:
-                    added.size //= chain.parts if isinstance(target.owner, Tensor) else 1
-                    added.start, added.end = chain.begin, chain.end
+                    added.size //= stretch.parts if isinstance(target.owner, Tensor) else 1
+                    added.start, added.end = stretch.begin, stretch.end
             owners = [target.owner for target in step.targets if isinstance(target.owner, Tensor)]
             for value in (*step.operation.outputs, *owners):
                 block = self.gradient_blocks.get(value)
                 if block is None:
                     continue
-                block.start, block.end = min(block.start, chain.begin), max(block.end, chain.end)
-                if value in chain.gradients and value not in self._in_portions and joined.count(id(block)) == 1:
-                    self._in_portions[value] = chain.parts
-                    block.size //= chain.parts
+                block.start, block.end = min(block.start, stretch.begin), max(block.end, stretch.end)
+                if value in stretch.gradients and value not in self._in_portions and joined.count(id(block)) == 1:
+                    self._in_portions[value] = stretch.parts
+                    block.size //= stretch.parts
             for value in {value.storage for value in step.operation.inputs}:
                 if (step.index, value) in self._repeated:
                     block, producing = self._repeated[step.index, value]
-                    block.start, block.end = chain.begin, chain.end
-                    block.size //= chain.parts if self._repeats_portions(producing) else 1
-        self._place_forward(chain)
+                    block.start, block.end = stretch.begin, stretch.end
+                    block.size //= stretch.parts if self._repeats_portions(producing) else 1
+        self._place_forward(stretch)
 
-    def _place_forward(self, chain: Chain) -> None:
+    def _place_forward(self, stretch: Stretch) -> None:
         """The same of the forward pass, for values that are computed and read in portions, which then wait."""
-        members = range(chain.first, chain.last + 1)
-        if len(members) > len(chain.steps):
+        members = range(stretch.first, stretch.last + 1)
+        if len(members) > len(stretch.steps):
             return
         made = {value for i in members for value in self._steps[i].outputs}
         elsewhere = (step for i, step in enumerate(self._steps) if i not in members)
-        chain.forward = chain.blocks.keys() & made - {v.storage for step in elsewhere for v in step.inputs}
-        for i in members if chain.forward else ():
+        stretch.forward = stretch.blocks.keys() & made - {v.storage for step in elsewhere for v in step.inputs}
+        for i in members if stretch.forward else ():
             for value in {
                 v.storage for v in (*self._steps[i].inputs, *self._steps[i].outputs)
             } & self.value_blocks.keys():
                 block, one = self.value_blocks[value], self._waiting.get(value)
-                if value in chain.forward:
+                if value in stretch.forward:
                     assert one is not None
-                    block.size, one.half.start = self._bytes(value) // chain.parts, chain.first
-                    block.start, block.end = chain.first, chain.last
+                    block.size, one.half.start = self._bytes(value) // stretch.parts, stretch.first
+                    block.start, block.end = stretch.first, stretch.last
                 else:
-                    block.start = min(block.start, chain.first) if value in made else block.start
-                    block.end = max(block.end, chain.last + 0.5)
+                    block.start = min(block.start, stretch.first) if value in made else block.start
+                    block.end = max(block.end, stretch.last + 0.5)
 
     def _is_portion(self, value: Tensor) -> bool:
         """True for a value of which there is memory for a portion of the samples."""
-        return any(value.storage in chain.forward for chain in self._chains.values())
+        return any(value.storage in stretch.forward for stretch in self._stretches.values())
 
     def _repeats_portions(self, number: int) -> bool:
         """True for an operation that computes its output again for some of the samples at a time."""
@@ -395,7 +395,7 @@ class Program:
         def size(key: Key) -> int:
             return self._bytes(key) if isinstance(key, Tensor) else 4 * self._steps[key].kept_size(self.sizes)
 
-        together = {i: chain.indices for i, chain in self._chains.items()}
+        together = {i: stretch.indices for i, stretch in self._stretches.items()}
         uses = waiting.find_uses(self._steps, self._goes_back, repeated, size, together)
         never = {value.storage for value in [*self.graph.inputs, *self.graph.outputs]}
         return waiting.halved(uses, size, never | self._outside.keys(), self._last)
@@ -491,7 +491,7 @@ class Program:
         blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
         blocks += [one.half for one in self._waiting.values()]
-        blocks += [block for chain in self._chains.values() for block in chain.blocks.values()]
+        blocks += [block for stretch in self._stretches.values() for block in stretch.blocks.values()]
         blocks += [block for block in (*self.scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
         return list({id(block): block for block in blocks}.values())
 
@@ -512,7 +512,7 @@ class Program:
         if value.storage in self._outside:
             return self._outside[value.storage][0].reshape(self._concrete(value))
         if leaf is None:
-            parts = next((c.parts for c in self._chains.values() if value.storage in c.forward), 1)
+            parts = next((c.parts for c in self._stretches.values() if value.storage in c.forward), 1)
             return self._view(self.value_blocks[value.storage], value, parts)
         if isinstance(leaf, Size):
             return self._size(leaf).reshape(self._concrete(value))
@@ -547,13 +547,13 @@ class Program:
         self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
         needed = self._values_with_gradient([])
         for step in self._backward_steps:
-            chain = self._chains.get(step.index)
-            if chain is None:
+            stretch = self._stretches.get(step.index)
+            if stretch is None:
                 self._bind_step(step, needed)
-            elif step is chain.steps[0]:
-                for number in range(chain.parts):
-                    for each in chain.steps:
-                        self._bind_step(each, needed, chain, number)
+            elif step is stretch.steps[0]:
+                for number in range(stretch.parts):
+                    for each in stretch.steps:
+                        self._bind_step(each, needed, stretch, number)
         written = {owner(value) for value in self.graph.outputs}
         written.update(target.owner for step in self._backward_steps for target in step.targets if target.wanted)
         self.trained = [p for p in self.graph.parameters if p in written]
@@ -563,9 +563,11 @@ class Program:
                 # At every run: other programs may write to this memory in between, those of other sizes share it.
                 self._backward.calls.append(clearing(gradient))
 
-    def _bind_step(self, step: BackwardStep, needed: set[Tensor], chain: Chain | None = None, portion: int = 0) -> None:
+    def _bind_step(
+        self, step: BackwardStep, needed: set[Tensor], stretch: Stretch | None = None, portion: int = 0
+    ) -> None:
         """One backward step, or a portion of it. ``needed`` are the storages that gradients of the parameters follow from."""
-        operation, parts = step.operation, 1 if chain is None else chain.parts
+        operation, parts = step.operation, 1 if stretch is None else stretch.parts
 
         def gradient(value: Tensor) -> Array | None:
             array = self._gradient(value)
@@ -587,7 +589,7 @@ class Program:
         if all(place is None for place in places):
             return
         dy = [gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
-        x, y, repeated = self._values_for(step, chain, portion)
+        x, y, repeated = self._values_for(step, stretch, portion)
         operation.scratch = self._piece(self.scratch_blocks[self._last - step.index], self._number)
         adds = portion > 0
         own = backward_calls(operation, x, y, dy, places, adds=adds)
@@ -611,7 +613,7 @@ class Program:
             }
 
     def _values_for(
-        self, step: BackwardStep, chain: Chain | None, portion: int
+        self, step: BackwardStep, stretch: Stretch | None, portion: int
     ) -> tuple[list[Array], list[Array], list[Call]]:
         """The inputs and the outputs that a backward step reads, or a portion of them, and the calls that put them there."""
         operation = step.operation
@@ -619,22 +621,22 @@ class Program:
         if portion == 0:
             read = [key for key, one in self._waiting.items() if step.index in one.back]
             calls += [copying(self._whole(key), self._half(key)) for key in read]
-        if chain is not None:
-            earlier = chain.steps[: chain.steps.index(step)]
+        if stretch is not None:
+            earlier = stretch.steps[: stretch.steps.index(step)]
             known = {value for each in earlier for value in self._read_by(each)}
-            for value in chain.blocks:
+            for value in stretch.blocks:
                 if value in self._read_by(step) - known:
-                    half = cut(self._half(value), portion, chain.parts)
-                    calls.append(copying(self._piece(chain.blocks[value], FLOAT32), half))
+                    half = cut(self._half(value), portion, stretch.parts)
+                    calls.append(copying(self._piece(stretch.blocks[value], FLOAT32), half))
 
         def array(value: Tensor) -> Array:
-            if chain is None:
+            if stretch is None:
                 return self._array(value)
-            block = chain.blocks.get(value.storage)
+            block = stretch.blocks.get(value.storage)
             return (
-                cut(self._array(value), portion, chain.parts)
+                cut(self._array(value), portion, stretch.parts)
                 if block is None
-                else self._view(block, value, chain.parts)
+                else self._view(block, value, stretch.parts)
             )
 
         x, y = [array(value) for value in operation.inputs], [array(value) for value in operation.outputs]
@@ -643,15 +645,15 @@ class Program:
                 continue
             block, producing = self._repeated[step.index, value.storage]
             producer = self._steps[producing]
-            if chain is not None and self._repeats_portions(producing):
-                x[number], again = (self._view(block, each, chain.parts) for each in (value, value.storage))
+            if stretch is not None and self._repeats_portions(producing):
+                x[number], again = (self._view(block, each, stretch.parts) for each in (value, value.storage))
                 calls += listed(producer.repeat([array(given) for given in producer.inputs], again))
                 continue
             x[number], again = self._view(block, value), self._view(block, value.storage)
             if portion == 0:
                 calls += listed(producer.repeat(self.arrays(producer.inputs), again))
-            if chain is not None:
-                x[number] = cut(x[number], portion, chain.parts)
+            if stretch is not None:
+                x[number] = cut(x[number], portion, stretch.parts)
         return x, y, calls
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:
