@@ -14,8 +14,9 @@ struct RandomStream {
 };
 
 // Numbers 4b .. 4b + 3 of the stream are the four words of the block with counter (b, draw) and key seed; this many
-// blocks are computed side by side: two vectors, because the rounds of one wait for each other.
-constexpr int kRandomBlocks = kWidth == 16 ? 32 : 16;
+// blocks are computed side by side: four vectors or, with fewer registers, two, because the rounds of one wait for each
+// other.
+constexpr int kRandomBlocks = kWidth == 16 ? 64 : 16;
 constexpr int kRandomGroup = 4 * kRandomBlocks;
 
 #if defined(__AVX2__)
@@ -38,9 +39,16 @@ OPENBNNS_INLINE void multiply_words(RandomVec a, uint32_t factor, RandomVec& hig
   const RandomProducts odd_lanes = reinterpret_cast<RandomProducts>(a) >> 32;
   const RandomProducts even = even_products(a, factor);
   const RandomProducts odd = even_products(reinterpret_cast<RandomVec>(odd_lanes), factor);
-  constexpr uint64_t kLow = 0xFFFFFFFF;
-  low = reinterpret_cast<RandomVec>((even & kLow) | (odd << 32));
-  high = reinterpret_cast<RandomVec>((even >> 32) | (odd & ~kLow));
+  // In instructions, because GCC masks, shifts and joins.
+#if defined(__AVX512F__)
+  const auto e = reinterpret_cast<__m512i>(even), o = reinterpret_cast<__m512i>(odd);
+  low = reinterpret_cast<RandomVec>(_mm512_mask_shuffle_epi32(e, 0xAAAA, o, _MM_PERM_CCAA));
+  high = reinterpret_cast<RandomVec>(_mm512_mask_shuffle_epi32(o, 0x5555, e, _MM_PERM_DDBB));
+#else
+  const auto e = reinterpret_cast<__m256i>(even), o = reinterpret_cast<__m256i>(odd);
+  low = reinterpret_cast<RandomVec>(_mm256_blend_epi32(e, _mm256_shuffle_epi32(o, 0xA0), 0xAA));
+  high = reinterpret_cast<RandomVec>(_mm256_blend_epi32(o, _mm256_shuffle_epi32(e, 0xF5), 0x55));
+#endif
 }
 
 // The words of numbers first .. first + kRandomGroup - 1; `first` is a multiple of 4.
