@@ -7,12 +7,14 @@ lookups come out alike. A network is called again and again, with other samples 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openbnns
+from onnx_networks import by_reference
 from openbnns import nn
 from torch_networks import torch
 
@@ -217,3 +219,24 @@ def test_programs(portion: int) -> None:
             pairs = zip(outputs if isinstance(outputs, tuple) else [outputs], expected, strict=True)
             for i, (y, wanted) in enumerate(pairs):
                 np.testing.assert_array_equal(y, wanted.numpy(), f"seed {seed}, turn {turn}, output {i}")
+
+
+LARGE = [0, 1, -1, 2**24, 2**24 + 1, 2**31 - 1, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62]
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_large_whole_numbers_are_compared_as_they_are(name: str, tmp_path: Path) -> None:
+    class Compared(T.Module):
+        def forward(self, a: Any, b: Any) -> Any:
+            compare = getattr(torch, name)
+            return compare(a, b), compare(a, 2**24 + 1), compare(a, b > 0), a.bool(), torch.logical_not(b)
+
+    random = np.random.default_rng(0)
+    given = [random.choice(LARGE, (9, 5)) for _ in range(2)]
+    module = Compared()
+    net = nn.from_torch(module, tuple(given)).eval()
+    expected = [y.numpy() for y in module(*map(torch.tensor, given))]
+    net.to_onnx(tmp_path / "m.onnx")
+    for outputs in (net(*given), net(*given), by_reference(tmp_path / "m.onnx", given)):
+        for y, wanted in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(y, wanted)

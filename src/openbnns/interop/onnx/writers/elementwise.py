@@ -281,10 +281,8 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
     if operation.function is Forbid:
         return _forbidden(file, given[0], operation.inputs[0].dtype, allowed=False)
     if operation.function is Compare:
-        names, arguments = iter(given), operation.arguments
-        a, b = (
-            next(names) if hasattr(x, "storage") else file.constant(np.asarray(x, np.float32)) for x in arguments[:2]
-        )
+        names, arguments, dtype = iter(given), operation.arguments, operation.inputs[0].dtype
+        a, b = (next(names) if hasattr(x, "storage") else file.constant(np.asarray(x, dtype)) for x in arguments[:2])
         return file.node("Cast", _FUNCTIONS[arguments[2]](file, a, b), to=kinds.INT64)
     raise NoForm("a function that is written in NumPy has no form in ONNX")
 

@@ -239,12 +239,19 @@ def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: An
 
 def _comparison(name: str) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
+        if _is_whole(input) and _is_whole(other):
+            return Compare.apply(_whole_operand(input), _whole_operand(other), name)
         a, b = (
             x.broadcast if isinstance(x, ForeignTensor) else np.float32(plain(x, "a number")) for x in (input, other)
         )
         return Compare.apply(a, b, name)
 
     return handler
+
+
+def _is_whole(given: Any) -> bool:
+    """True for what float32 need not hold exactly: whole numbers, and masks beside them."""
+    return given.kind != "f" if isinstance(given, ForeignTensor) else isinstance(given, (int, Size))
 
 
 for _name in ("isnan", "isinf", "isfinite"):
@@ -284,7 +291,7 @@ for _name in ("gcd", "lcm"):
 def logical_not(call: Call, input: ForeignTensor) -> Any:
     if input.kind != "b" and call.name != "logical_not":
         return WholeNumbers.apply(np.int64(-1), input.whole, "sub")  # all bits turned
-    return Not.apply(input.broadcast)
+    return Not.apply(input.broadcast if input.kind == "f" else input.whole)
 
 
 _FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.float", "torch.double"}
@@ -298,7 +305,7 @@ def converted(input: ForeignTensor, kind: str) -> Any:
     if kind == "f":
         return input.broadcast
     if kind == "b":
-        return Compare.apply(input.broadcast, np.float32(0), "ne")
+        return Compare.apply(input.elements, np.float32(0) if input.kind == "f" else np.int64(0), "ne")
     return input.numbers.long()
 
 
