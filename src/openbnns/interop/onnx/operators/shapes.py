@@ -550,7 +550,7 @@ def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: Fo
 
 
 def _largest(call: Call, x: Array, k: Array | None = None) -> Any:
-    """Of equal numbers, the first ones come first."""
+    """The largest or the smallest numbers and their places; equal ones in the order in which they lie."""
     axis, count = call.integer("axis", -1), call.integer("k") if k is None else int(k.item())
     if call.integer("largest", 1):
         order = np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
