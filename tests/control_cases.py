@@ -159,6 +159,27 @@ def _scan_samples(random: Any) -> list[list[Any]]:
     return made
 
 
+def _placeholder(path: Path) -> Path:
+    """A state that the body gives but does not read begins as a single number, whatever its shape is after a step."""
+    nodes = [
+        node("MatMul", "h w", "p"), node("Tanh", "p", "h_"), node("Mul", "h_ two", "given_"),
+        node("ReduceMax", "h_", "m", keepdims=0), node("Greater", "m limit", "goes"),
+    ]  # fmt: skip
+    held = {**ONE, "w": 0.4 * np.abs(floats(3, 3)), "two": np.float32(2), "limit": np.float32(0.2), "four": np.int64(4)}
+    outside = [
+        node("Loop", "four yes x zero", "h1 given", body=_body(nodes, "h given", (), "goes")), node("Add", "h1 given", "y"),
+    ]  # fmt: skip
+    return write(path, outside, {"x": ["N", 3]}, ["y", "given"], held)
+
+
+def _late(path: Path) -> Path:
+    """A state that begins to change one step after the one that it takes over, which is behind it."""
+    nodes = [node("MatMul", "b w", "c"), node("Tanh", "c", "b_"), node("Identity", "b", "a_")]
+    held = {**ONE, "w": floats(3, 3)}
+    outside = [node("Loop", "steps yes x x", "y z", body=_body(nodes, "a b"))]
+    return write(path, outside, {"x": ["N", 3], "steps": []}, ["y", "z"], held, kinds={"steps": INT64})
+
+
 def _sized(path: Path) -> Path:
     """Branches that take samples of different sizes alone, and find as many positions as there are."""
     then = [node("Reshape", "x six", "a"), node("MatMul", "a w", "b"), node("Relu", "b", "t")]
@@ -177,6 +198,42 @@ def _sized_samples(random: Any) -> list[list[Any]]:
     ]
 
 
+def _random_nodes(random: Any, before: str, after: str, weights: dict[str, Any], depth: int = 0) -> list[Any]:
+    """Nodes from a value to another of its shape: products, branches by its sum and loops, in each other."""
+    nodes: list[Any] = []
+    for number in range(random.randint(1, 4)):
+        y = f"{after}_{number}"
+        kind = random.randint(5 if depth < 2 else 3)
+        if kind < 2:
+            weights[f"w_{y}"] = (0.5 * random.standard_normal((3, 3))).astype(np.float32)
+            nodes += [node("MatMul", f"{before} w_{y}", f"p_{y}"), node("Tanh", f"p_{y}", y)]
+        elif kind == 2:
+            nodes.append(node("Add", f"{before} shift", y))
+        elif kind == 3:
+            ways = [
+                graph(_random_nodes(random, before, f"{y}_{w}", weights, depth + 1), [info(f"{y}_{w}")]) for w in "te"
+            ]
+            nodes += [
+                node("ReduceSum", before, f"s_{y}", keepdims=0), node("Greater", f"s_{y} zero", f"c_{y}"),
+                node("If", f"c_{y}", y, then_branch=ways[0], else_branch=ways[1]),
+            ]  # fmt: skip
+        else:
+            body = _random_nodes(random, f"h_{y}", f"{y}_b", weights, depth + 1)
+            body += [node("ReduceMax", f"{y}_b", f"m_{y}", keepdims=0), node("Greater", f"m_{y} zero", f"on_{y}")]
+            ports = [info(f"i_{y}", INT64, []), info(f"go_{y}", BOOL, []), info(f"h_{y}")]
+            inner = graph(body, [info(f"on_{y}", BOOL, []), info(f"{y}_b")], ports)
+            nodes.append(node("Loop", f"steps yes {before}", y, body=inner))
+        before = y
+    return [*nodes, node("Identity", before, after)]
+
+
+def random_nest(path: Path, random: Any) -> Path:
+    """Branches and loops in each other, on x of shape (N, 3), with at most ``steps`` steps of each loop."""
+    weights = {"zero": np.float32(0), "yes": np.array(True), "shift": random.uniform(-1, 1, 3).astype(np.float32)}
+    nodes = _random_nodes(random, "x", "y", weights)
+    return write(path, nodes, {"x": ["N", 3], "steps": []}, ["y"], weights, kinds={"steps": INT64})
+
+
 CASES = {
     "branch": Case(lambda path: branching(path, True), _signs(3), "If"),
     "branch of other sizes": Case(lambda path: branching(path, False), _signs(3), "If"),
@@ -188,6 +245,8 @@ CASES = {
     "branch in a loop": Case(_nested, _steps, "Loop If"),
     "growing state": Case(_growing, _steps, "Loop"),
     "loop that may not begin": Case(_while, _while_samples, "Loop NonZero"),
+    "state that follows another": Case(_late, _steps, "Loop"),
+    "state that is not read": Case(_placeholder, _while_samples, "Loop"),
     "lists": Case(_lists, _steps, "If Loop"),
     "scan": Case(_scanned, _scan_samples, "Loop"),
     "sizes of samples": Case(_sized, _sized_samples, "If"),

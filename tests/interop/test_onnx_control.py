@@ -432,5 +432,12 @@ def test_ways_that_take_other_sizes(tmp_path: Path) -> None:
         tmp_path / "m.onnx", [node("If", "c", "y", **ways)], {"x": ["N", "T"], "c": []}, ["y"], held, kinds={"c": BOOL}
     )
     net = nn.from_onnx(path)
-    for count, width, flag in ((1, 6, True), (1, 24, False), (1, 24, True), (2, 8, False), (1, 18, True), (3, 8, False)):
+    for count, width, flag in (
+        (1, 6, True),
+        (1, 24, False),
+        (1, 24, True),
+        (2, 8, False),
+        (1, 18, True),
+        (3, 8, False),
+    ):
         check(path, floats(count, width), np.array(flag), net=net)

@@ -9,16 +9,16 @@ import numpy as np
 import onnx
 import pytest
 
-from control_cases import CASES
-from onnx_networks import BOOL, INT64, as_list, floats, graph, info, node, write
+from control_cases import CASES, random_nest
+from onnx_networks import BOOL, INT64, as_list, by_reference, floats, graph, info, node, write
 from openbnns import nn
 
 
 def operators(graph: Any) -> set[str]:
-    """Those of a graph and of all graphs in it."""
-    found = {one.op_type for one in graph.node}
+    """Operators of a graph and of all graphs in it."""
+    own = {one.op_type for one in graph.node}
     inner = [a.g for one in graph.node for a in one.attribute if a.type == onnx.AttributeProto.GRAPH]
-    return found.union(*map(operators, inner))
+    return own.union(*map(operators, inner))
 
 
 def trained(net: Any, samples: list[list[Any]]) -> None:
@@ -137,3 +137,57 @@ def test_ways_that_nothing_takes_are_refused(tmp_path: Path) -> None:
         tmp_path / "m.onnx", [node("If", "c", "y", **ways)], {"x": ["N", 3], "c": []}, ["y"], held, kinds={"c": BOOL}
     )
     refused(path, "If 'If_y': its else_branch cannot be recorded: MatMul 'MatMul_e'")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_nests_of_branches_and_loops(seed: int, tmp_path: Path) -> None:
+    """A file that is read again has the results of ONNX's own evaluator, whatever runs."""
+    random = np.random.RandomState(seed)
+    random_nest(tmp_path / "first.onnx", random)
+    net = nn.from_onnx(tmp_path / "first.onnx")
+    net.to_onnx(tmp_path / "again.onnx")
+    again = nn.from_onnx(tmp_path / "again.onnx")
+    for count in (2, 0, 1, 3):
+        given = [random.standard_normal((random.randint(1, 5), 3)).astype(np.float32), np.array(count)]
+        (expected,) = by_reference(tmp_path / "first.onnx", given)
+        for actual in (net(*given), again(*given)):
+            np.testing.assert_allclose(actual, expected, 2e-5, 1e-5)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_sizes_that_decide_in_a_branch(reads: bool, tmp_path: Path) -> None:
+    """The branch fails for other sizes, the network does not; one that reads no value, which could show them, is refused."""
+    factors = [graph([node("Mul", f"{'x' if reads else 'ones'} {name}", name * 2)], [info(name * 2)]) for name in "ab"]
+    then = [
+        node("Shape", "x", "s"), node("Gather", "s one", "n"), node("Equal", "n four", "is_four"),
+        node("If", "is_four", "t", then_branch=factors[0], else_branch=factors[1]),
+    ]  # fmt: skip
+    ways = {"then_branch": graph(then, [info("t")]), "else_branch": graph([node("Neg", "x", "e")], [info("e")])}
+    held = {
+        "one": np.int64(1),
+        "four": np.int64(4),
+        "a": np.float32(2),
+        "b": np.float32(3),
+        "ones": np.ones((1, 4), "f"),
+    }
+    path = write(
+        tmp_path / "m.onnx", [node("If", "c", "y", **ways)], {"x": ["N", "T"], "c": []}, ["y"], held, kinds={"c": BOOL}
+    )
+    net, x = nn.from_onnx(path), floats(2, 4)
+    net(x, np.array(True))
+    if not reads:
+        with pytest.raises(nn.onnx.Unsupported, match="sizes decide something in a graph inside of it"):
+            net.to_onnx(tmp_path / "again.onnx")
+        return
+    net.to_onnx(tmp_path / "again.onnx")
+    again = nn.from_onnx(tmp_path / "again.onnx")
+    for y, flag in ((x, True), (x, False), (floats(3, 5), False)):
+        given = [y, np.array(flag)]
+        for actual in (again(*given), by_reference(tmp_path / "again.onnx", given)[0]):
+            np.testing.assert_array_equal(actual, by_reference(path, given)[0])
+    other = [floats(3, 5), np.array(True)]
+    np.testing.assert_array_equal(net(*other), 3 * other[0])
+    with pytest.raises(ValueError, match="reshape"):
+        by_reference(tmp_path / "again.onnx", other)
+    with pytest.raises(ValueError, match="Reshape"):
+        again(*other)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from control_cases import CASES
+from control_cases import CASES, random_nest
 from onnx_networks import as_list
 from openbnns import nn
 
@@ -61,3 +61,16 @@ def test_a_loop_after_training(steps: int, tmp_path: Path) -> None:
         given = [random.standard_normal((4, 3)).astype(np.float32), np.array(steps)]
         for actual, expected in zip(run(tmp_path / "again.onnx", given), net(*given), strict=True):
             np.testing.assert_allclose(actual, expected, 2e-5, 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_nests_of_branches_and_loops(seed: int, tmp_path: Path) -> None:
+    random = np.random.RandomState(seed)
+    random_nest(tmp_path / "first.onnx", random)
+    net = nn.from_onnx(tmp_path / "first.onnx")
+    net.to_onnx(tmp_path / "again.onnx")
+    for count in (2, 0, 1, 3):
+        given = [random.standard_normal((random.randint(1, 5), 3)).astype(np.float32), np.array(count)]
+        expected, actual = (run(tmp_path / f"{which}.onnx", given)[0] for which in ("first", "again"))
+        for y in (actual, net(*given)):
+            np.testing.assert_allclose(y, expected, 2e-5, 1e-5)

@@ -205,7 +205,7 @@ class FreeSizes:
         return {name: self.numbers[known] if known in fixed else known for name, known in same.items()}
 
     def assumptions(self) -> list[Polynomial]:
-        """What has to be 0 for all guards to be met, but for those that fail where they are not."""
+        """Expressions that are 0 if all guards are met, but for those without which running fails anyway."""
         known = self.without_guards(but_equalities=True)
         equal = [Polynomial.of(name) - Polynomial.of(by) for name, by in known.items() if name != by]
         equal += [g.left - g.right for g in self.guards if g.relation == "==" and g.holds and not g.required]

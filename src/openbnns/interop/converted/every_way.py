@@ -183,9 +183,7 @@ def repeated(
     """
     outer, before = _graph(), list(_flat(states))
     begins = condition is None and (most is None or (isinstance(most, int) and most > 0))
-    changing: dict[
-        int, list[AnySize | None]
-    ] = {}  # the shapes of states that steps change, with None for changing sizes
+    changing: dict[int, list[AnySize | None]] = {}  # shapes of the states that steps change; None for sizes that change
     while True:
         inner = InnerGraph(outer, outer.sizes.inner())
         number = ForeignTensor(inner.input((), INT64))
@@ -199,12 +197,13 @@ def repeated(
                 "lists of tensors get longer or shorter from step to step: a file needs lists of a known length"
             )
         after = [_of_rank(y, x.rank, inner) for x, y in zip(before, after, strict=True)]
-        for i, (x, y) in enumerate(zip(before, after, strict=True)):
-            if begins and i in unread and x.rank != y.rank:
-                before[i] = ForeignTensor(np.zeros((1,) * y.rank, np.float32 if y.kind == "f" else np.int64), y.kind)
-                changing[i] = [None] * y.rank
-        if not _note_changes(changing, inner.graph.sizes, before, given, after):
+        other = {i: after[i] for i in unread if begins and before[i].rank != after[i].rank}
+        for i, y in other.items():
+            before[i] = ForeignTensor(np.zeros((1,) * y.rank, np.float32 if y.kind == "f" else np.int64), y.kind)
+            changing[i] = [None] * y.rank
+        if not other and not _note_changes(changing, inner.graph.sizes, before, given, after):
             break
+    changing = dict(sorted(changing.items()))  # as the body takes them
     ends = [after[i] for i in changing]
     kinds = [x.kind for x in [*(before[i] for i in changing), *parts]]
     with recording(inner.graph):
@@ -242,12 +241,12 @@ def _note_changes(
     given: Sequence[ForeignTensor], after: Sequence[ForeignTensor],
 ) -> bool:  # fmt: skip
     """Note what a step has changed, beside what is known to; True if there is any."""
-    fixed, found = sizes.without_guards(), False
+    fixed, news = sizes.without_guards(), False
     for i, (x, here, y) in enumerate(zip(before, given, after, strict=True)):
         if i not in changing:
             if _is_unchanged(here, y):
                 continue
-            changing[i], found = list(x.shape), True
+            changing[i], news = list(x.shape), True
         if _common_kind(x, y) != x.kind or x.rank != y.rank:
             raise Misfit(
                 f"state {i} has the shape {x.shape} before the loop and {y.shape} after a step, or other types: a file needs "
@@ -256,8 +255,8 @@ def _note_changes(
         shape = changing[i]
         for axis, (n, m) in enumerate(zip(shape, y.shape, strict=True)):
             if n is not None and expression_of(n).replaced(fixed) != expression_of(m).replaced(fixed):
-                shape[axis], found = None, True
-    return found
+                shape[axis], news = None, True
+    return news
 
 
 def _is_unchanged(x: ForeignTensor, y: ForeignTensor) -> bool:

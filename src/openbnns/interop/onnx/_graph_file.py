@@ -155,17 +155,17 @@ class GraphFile:
         inside = free.without_guards(but_equalities=True)
         self._free = {name: by if isinstance(by, int) else self._free.get(by, by) for name, by in inside.items()}
 
-    def checked(self, name: str, shape: Sequence[AnySize], free: FreeSizes) -> str:
-        """A value as it is, in an inner graph that fails here if its guards are not met."""
-        for assumed in free.assumptions():
-            difference = assumed.replaced(self._free)
-            if difference.constant == 0:
-                continue
-            if difference.constant is not None:
-                raise NoForm(
-                    f"a graph inside of it is for sizes with which {assumed} is 0, others than those of the network"
-                )
-            # In this shape it has as many elements only if the difference is 0.
+    def conditions(self, free: FreeSizes) -> list[Polynomial]:
+        """Expressions in sizes of the graph around an inner one that are 0 if its guards are met."""
+        outside = [assumed for assumed in free.assumptions() if assumed.names() <= self._free.keys()]
+        unequal = dict.fromkeys(assumed.replaced(self._free) for assumed in outside)
+        if any(difference.constant for difference in unequal):
+            raise NoForm("a graph inside of it takes other sizes than the network")
+        return [difference for difference in unequal if difference.constant is None]
+
+    def checked(self, name: str, shape: Sequence[AnySize], conditions: Sequence[Polynomial]) -> str:
+        """A value as it is; running the file fails here if a condition is not 0."""
+        for difference in conditions:  # with an axis more, it has as many elements only if that is of size 1
             more = self.node("Add", self._count(difference), self.integers([1]))
             numbers = self.node("Concat", self.sizes(shape), more, axis=0)
             name = self.node("Squeeze", self.node("Reshape", name, numbers), self.integers([-1]))

@@ -76,10 +76,13 @@ def _body(file: GraphFile, inner: InnerGraph) -> Any:
 
 def _write(file: GraphFile, inner: InnerGraph, ports: list[Any]) -> None:
     """The nodes of a graph inside of an operation; adds its own inputs to the ports."""
-    free = inner.graph.sizes
-    pairs = list(inner.taken())
-    names = [file.checked(with_type(file, around, value.dtype), around.shape, free) for value, around in pairs]
-    file.fix(free)
+    pairs, conditions = list(inner.taken()), file.conditions(inner.graph.sizes)
+    if conditions and not pairs:
+        raise NoForm(
+            "sizes decide something in a graph inside of it that reads no value around it, so that none can be checked"
+        )
+    names = [file.checked(with_type(file, around, value.dtype), around.shape, conditions) for value, around in pairs]
+    file.fix(inner.graph.sizes)
     for (value, _), name in zip(pairs, names, strict=True):
         file.bind(value, name)
     ports += [file.input(value, "state" if number else "step") for number, value in enumerate(inner.inputs)]
