@@ -14,6 +14,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 struct BFloat16Pairs {
+  static constexpr int kAhead = 0;
   static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(column));
   }

@@ -19,6 +19,8 @@ TileKernel tile_kernel(TileForm form, int blocks, int rows) {
   switch (form) {
     case TileForm::Product:
       return product_kernel(blocks, rows);
+    case TileForm::Streamed:
+      return streamed_kernel(blocks, rows);
     case TileForm::Edge:
       return edge_kernel(blocks, rows);
     case TileForm::Pair:

@@ -53,8 +53,8 @@ struct Tile {
   int skip_first = 0, skip_last = 0;
   // TileForm::Pair: the second half of the rows lies at a + a_pair and c + c_pair.
   int64_t a_pair = 0, c_pair = 0;
-  // TileForm::Product: elements from one step of A and of B to the next, and memory that is needed after this tile:
-  // with every other step one cache line is asked for, `next_step` elements after the one before.
+  // TileForm::Product, Streamed: elements from one step of A and of B to the next, and memory that is needed after this
+  // tile: with every other step one cache line is asked for, `next_step` elements after the one before.
   int64_t a_step = kWidth, b_step = 0;
   int rows = 0;  // kernels on a matrix unit: those of C
   const float* next = nullptr;
@@ -66,14 +66,15 @@ using TileKernel = void (*)(const Tile&);
 // How A_i is stored, how many steps of depth every entry has, and how the tile can be written. Strides are constants of
 // the kernel so that each scalar of A is one base address plus a displacement.
 enum class TileForm {
-  Product,  // A[row][k] at row + k * a_step, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
-            // kWideRows rows; every way of writing: matrix product
-  Matrix,   // A[row][k] at row * 16 + k, depth 4; Set, Add: matrix products inside other kernels
-  Edge,     // the same, with rows left out at the ends; ColumnBias: convolution
-  Pair,     // the same, with the rows of two images; ColumnBias: convolution with short rows
-  Planes,   // A[row][k] at row, depth 1, at most kWideRows rows; RowBias: weights against rows of an image
-  Pixels1,  // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows; Add: gradient of the weights
-  Pixels2,  // the same, depth 2, and so on
+  Product,   // A[row][k] at row + k * a_step, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
+             // kWideRows rows; every way of writing: matrix product
+  Streamed,  // the same, with B asked for long before its use: products of a few rows with many weights
+  Matrix,    // A[row][k] at row * 16 + k, depth 4; Set, Add: matrix products inside other kernels
+  Edge,      // the same, with rows left out at the ends; ColumnBias: convolution
+  Pair,      // the same, with the rows of two images; ColumnBias: convolution with short rows
+  Planes,    // A[row][k] at row, depth 1, at most kWideRows rows; RowBias: weights against rows of an image
+  Pixels1,   // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows; Add: gradient of the weights
+  Pixels2,   // the same, depth 2, and so on
   Pixels3,
   Pixels4,
   Pixels5,
@@ -83,8 +84,8 @@ enum class TileForm {
 constexpr int kDepth = 4;           // of Matrix, Edge, Pair
 constexpr int kColumnPixels = 128;  // row length of the patches matrix [tap][pixel] of convolutions with few channels
 
-// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWideRows for Product and Planes, kWeightRows for
-// Pixels).
+// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWideRows for Product, Streamed and Planes, kWeightRows
+// for Pixels).
 TileKernel tile_kernel(TileForm form, int blocks, int rows);
 
 inline int max_rows(int blocks) { return blocks == 2 ? kWideRows : kNarrowRows; }

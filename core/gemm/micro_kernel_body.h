@@ -161,6 +161,7 @@ TileKernel matrix_kernel(int blocks, int rows);
 TileKernel edge_kernel(int blocks, int rows);
 TileKernel pair_kernel(int blocks, int rows);
 TileKernel product_kernel(int blocks, int rows);
+TileKernel streamed_kernel(int blocks, int rows);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -6,6 +6,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 struct PlainProducts {
+  static constexpr int kAhead = 0;
   static OPENBNNS_INLINE Vec add(Vec sum, Vec x, Vec column) { return sum + x * column; }
 };
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kManySteps = 128;  // so many make it likely that C is not in the cache
 
-// Products::add(sum, a, b) adds what a step of each lane adds.
+// Products::add(sum, a, b) adds what a step of each lane adds; elements of B are asked for Products::kAhead before
+// their use, if that is not 0.
 template <int kRows, int kBlocks, class Products>
 struct ProductKernel {
   using Ways = Writes<Write::Set, Write::Add, Write::ColumnBias, Write::RowBias>;
@@ -20,7 +21,10 @@ struct ProductKernel {
 
   static OPENBNNS_INLINE void step(const float* a, const float* b, Vec (&sum)[kRows][kVectors]) {
     Vec column[kVectors];
-    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column[v] = load(b + v * kWidth);
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+      column[v] = load(b + v * kWidth);
+      if (Products::kAhead > 0 && v * kWidth % kBlock == 0) __builtin_prefetch(b + v * kWidth + Products::kAhead);
+    }
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
       const Vec x = splat(a[row]);
       OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] = Products::add(sum[row][v], x, column[v]);

@@ -45,13 +45,13 @@ def check(net: nn.Module, layer: Any, x: Array, *given: int) -> None:
     assert results[0].max() > 0
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(48))
 def test_few_pixels(seed: int) -> None:
     random = np.random.default_rng(seed)
-    kernel, stride, dilation = int(random.integers(1, 4)), int(random.integers(1, 3)), int(random.integers(1, 3))
+    kernel, stride, dilation = int(random.integers(1, 4)), int(random.integers(1, 4)), int(random.integers(1, 3))
     padding = int(random.integers(0, kernel))
     reach = dilation * (kernel - 1) + 1
-    columns, rows = int(random.integers(1, 5)), int(random.integers(1, 8))
+    columns, rows = int(random.integers(1, 5 if seed % 2 else 21)), int(random.integers(1, 8 if seed % 2 else 21))
     height, width = ((n - 1) * stride + max(reach - 2 * padding, 1) for n in (rows, columns))
     inputs, outputs = int(random.integers(1, 70)), int(random.integers(32, 100))
     layer = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, dilation=dilation)
@@ -61,6 +61,17 @@ def test_few_pixels(seed: int) -> None:
     for parameter in net.parameters():  # what is kept follows
         parameter.data *= 2
     check(net, layer, x, stride, padding, dilation)
+
+
+@pytest.mark.parametrize("side", [1, 2, 5, 7, 10, 16, 40])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_single_pixels_of_many_channels(side: int, stride: int, batch: int) -> None:
+    random = np.random.default_rng(side)
+    inputs, outputs = 270 + side, 33 + 5 * side  # sums of more than one piece
+    layer = nn.Conv2d(inputs, outputs, 1, stride=stride)
+    x = random.standard_normal((batch, inputs, side, side)).astype(np.float32)
+    check(nn.Sequential(layer, nn.ReLU()), layer, x, stride, 0, 1)
 
 
 @pytest.mark.parametrize("side", [13, 28, 32, 56, 64])  # rows of 32 and 64 would share sets of a cache

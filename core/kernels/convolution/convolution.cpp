@@ -16,8 +16,8 @@ namespace {
 
 // Fastest first; the last takes every shape.
 constexpr MakeImageKernel kForwardKernels[] = {
-    make_covering_forward,     make_pointwise_forward, make_long_windows_forward, make_few_pixels_forward,
-    make_few_channels_forward, make_winograd_forward,  make_direct_forward,       make_reference_forward};
+    make_covering_forward,     make_few_pixels_forward, make_pointwise_forward, make_long_windows_forward,
+    make_few_channels_forward, make_winograd_forward,   make_direct_forward,    make_reference_forward};
 constexpr MakeImageKernel kBackwardDataKernels[] = {make_covering_backward_data,     make_pointwise_backward_data,
                                                     make_few_channels_backward_data, make_winograd_backward_data,
                                                     make_direct_backward_data,       make_reference_backward_data};
@@ -166,8 +166,8 @@ std::unique_ptr<ImageKernel> make_forward_kernel(const ConvolutionShape& s) {
 
 bool forward_packs_weights(const ConvolutionShape& s) {
   const ConvolutionShape rows = with_long_rows(s);
-  return !make_covering_forward(rows) && !make_pointwise_forward(rows) && !make_long_windows_forward(rows) &&
-         !make_few_pixels_forward(rows) && !make_few_channels_forward(rows) && has_direct_forward(rows);
+  return !make_covering_forward(rows) && !make_few_pixels_forward(rows) && !make_pointwise_forward(rows) &&
+         !make_long_windows_forward(rows) && !make_few_channels_forward(rows) && has_direct_forward(rows);
 }
 
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
