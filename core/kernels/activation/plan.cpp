@@ -245,6 +245,7 @@ class SoftmaxPlan : public Plan {
       : shape_(shape), logarithm_(f.function == kLogSoftmax), tiles_(blocks_of(shape.inner, kWidth)) {}
 
   void forward(const Call& call) override {
+    if (shape_.inner == 1 && shape_.length <= kShortRow) return short_rows(call);
     bool stream = streams(call, X, Y);
     for_each_tile(call, [&](int64_t n, int64_t offset, int64_t columns) {
       float* row = stream ? scratch(kRowSlot, static_cast<size_t>(shape_.length)) : nullptr;
@@ -294,6 +295,37 @@ class SoftmaxPlan : public Plan {
       finish_stream();
     });
   }
+
+  // Rows that would fill a fraction of a vector become columns, side by side.
+  void short_rows(const Call& call) const {
+    const int64_t length = shape_.length, rows = call.batch * shape_.outer;
+    constexpr int64_t kGroup = kBlock / kShortRow;  // rows of an item
+    dynamic_items(workers(call, elements(call)), blocks_of(rows, kGroup), [&](int64_t item) {
+      float tile[kShortRow * kWidth];  // [length][row]
+      for (int64_t first = item * kGroup, end = std::min(rows, first + kGroup); first < end; first += kWidth) {
+        const int64_t count = std::min<int64_t>(kWidth, end - first);
+        each_row(call, X, first, count, [&](int64_t r, const float* x) {
+          for (int64_t j = 0; j < length; j++) tile[j * kWidth + r] = x[j];
+        });
+        softmax_forward(logarithm_, {length, count}, {tile, kWidth}, {tile, kWidth}, nullptr);
+        each_row(call, Y, first, count, [&](int64_t r, float* y) {
+          for (int64_t j = 0; j < length; j++) y[j] = tile[j * kWidth + r];
+        });
+      }
+    });
+  }
+  template <class Body>
+  void each_row(const Call& call, int slot, int64_t first, int64_t count, Body body) const {
+    int64_t n = first / shape_.outer, outer = first % shape_.outer;
+    for (int64_t r = 0; r < count; r++) {
+      body(r, at(call, slot, n, outer * shape_.length));
+      if (++outer < shape_.outer) continue;
+      outer = 0;
+      n++;
+    }
+  }
+
+  static constexpr int64_t kShortRow = 8;
 
   const ActivationShape shape_;
   const bool logarithm_;

@@ -87,6 +87,15 @@ void share_out(int threads, int64_t items, int64_t bytes, Body body) {
                 [&](int64_t task) { body(task * group, std::min(items, (task + 1) * group)); });
 }
 
+// `count` rows of the same length; one that is known when this is compiled costs a load and a store.
+template <size_t... kBytes>
+void copy_equal_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t count, size_t bytes) {
+  const auto copy = [&](auto length) {
+    for (int64_t i = 0; i < count; i++) std::memcpy(to + i * to_step, from + i * from_step, length);
+  };
+  if (!((bytes == kBytes && (copy(std::integral_constant<size_t, kBytes>{}), true)) || ...)) copy(bytes);
+}
+
 // Rows that are contiguous on both sides; long ones are cut.
 void copy_rows(const StridedCopy& c, Axes axes, int threads) {
   const int last = axes.rank - 1;
@@ -103,10 +112,18 @@ void copy_rows(const StridedCopy& c, Axes axes, int threads) {
     return;
   }
   axes.drop(last);
-  share_out(threads, axes.count(), row, [&](int64_t first, int64_t end) {
-    Odometer at(axes, first);
-    for (int64_t i = first; i < end; i++, at.next())
-      std::memcpy(c.to + at.to, c.from + at.from, static_cast<size_t>(row));
+  const int64_t rows = axes.count(), side = last > 0 ? axes.size[last - 1] : 1;  // along the next axis
+  const int64_t to_step = last > 0 ? axes.to[last - 1] : 0, from_step = last > 0 ? axes.from[last - 1] : 0;
+  if (last > 0) axes.drop(last - 1);
+  share_out(threads, rows, row, [&](int64_t first, int64_t end) {
+    Odometer at(axes, first / side);
+    for (int64_t i = first; i < end; at.next()) {
+      const int64_t begin = i % side, count = std::min(end - i, side - begin);
+      copy_equal_rows<4, 8, 12, 16, 24, 32, 64>(c.to + at.to + begin * to_step, to_step,
+                                                c.from + at.from + begin * from_step, from_step, count,
+                                                static_cast<size_t>(row));
+      i += count;
+    }
   });
 }
 
