@@ -275,6 +275,16 @@ def test_a_wrong_backward_is_found_and_named() -> None:
     assert direct.notes == ("wrong backward pass: WrongCube",)
 
 
+def test_what_has_no_gradient_is_not_blamed() -> None:
+    """A table of constants, read at places that a run computes, has no gradient to compare."""
+    table = numbers(5, 3)
+
+    def function(x: Any) -> Any:
+        return WrongCube.apply(x) * F.index_select(table, 0, F.argmax(x, 1))
+
+    assert check(function, numbers(4, 3)).notes == ("wrong backward pass: WrongCube",)
+
+
 def test_a_small_mistake_in_one_entry_is_found() -> None:
     class Slip(Cube):
         @staticmethod
