@@ -68,6 +68,21 @@ def trees(
     return attributes | ({"nodes_missing_value_tracks_true": tracks} if random.rand() < 0.5 else {})
 
 
+def vectors_of_classes(random: np.random.RandomState, kind: str) -> dict[str, Any]:
+    """Attributes of an SVMClassifier of 2 to 4 classes, with probabilities or without."""
+    classes = int(random.randint(2, 5))
+    counts, pairs = random.randint(1, 5, classes), classes * (classes - 1) // 2
+    vectors = int(counts.sum())
+    made: dict[str, Any] = {
+        "classlabels_ints": (3 + np.arange(classes)).tolist(), "vectors_per_class": counts.tolist(), "kernel_type": kind,
+        "coefficients": random.standard_normal((classes - 1) * vectors).tolist(), "kernel_params": [0.3, 0.5, 3.0],
+        "support_vectors": random.standard_normal(vectors * FEATURES).tolist(), "rho": random.standard_normal(pairs).tolist(),
+    }  # fmt: skip
+    if random.randint(2):
+        made |= {"prob_a": (-random.uniform(0.5, 3, pairs)).tolist(), "prob_b": random.standard_normal(pairs).tolist()}
+    return made
+
+
 def random_models(random: np.random.RandomState) -> Iterator[tuple[str, Any, Any]]:
     """One model of each kind with its input, by a title."""
     modes = (MODES[random.randint(6)],) if random.rand() < 0.6 else MODES
@@ -136,6 +151,11 @@ def random_models(random: np.random.RandomState) -> Iterator[tuple[str, Any, Any
         samples(random, whole=True),
     )
     for kind in ("LINEAR", "RBF", "POLY", "SIGMOID"):
+        yield (
+            f"support vectors of classes, {kind}",
+            model("SVMClassifier", 2, **vectors_of_classes(random, kind)),
+            samples(random),
+        )
         vectors = int(random.randint(1, 6))
         yield (
             f"support vectors, {kind}",

@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from classical_models import FEATURES, model, random_models, samples, trees
+import openbnns
+from classical_models import FEATURES, model, random_models, samples, trees, vectors_of_classes
 from openbnns import nn
 
 _HOLDS: dict[str, Any] = {
@@ -171,9 +172,87 @@ def test_trees_that_make_no_sense(changes: dict[str, Any], message: str, tmp_pat
         _read(model("TreeEnsembleRegressor", **_forest(**changes)), tmp_path)
 
 
+def _decided(said: dict[str, Any], x: Any) -> tuple[Any, Any]:
+    """Numbers of classes and scores of an SVMClassifier with kernel RBF, one sample and one pair of classes at a time."""
+    counts = said["vectors_per_class"]
+    classes, ends = len(counts), np.cumsum([0, *counts])
+    vectors = np.reshape(said["support_vectors"], (ends[-1], FEATURES))
+    rows = np.reshape(said["coefficients"], (classes - 1, ends[-1]))
+    labels, scores = [], []
+    for sample in np.asarray(x, np.float64):
+        near = np.exp(-said["kernel_params"][0] * ((vectors - sample) ** 2).sum(1))
+        votes, decisions, sure = np.zeros(classes), [], np.zeros((classes, classes))
+        for i in range(classes):
+            for j in range(i + 1, classes):
+                one, other, pair = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1]), len(decisions)
+                d = rows[j - 1, one] @ near[one] + rows[i, other] @ near[other] + said["rho"][pair]
+                votes[i if d > 0 else j] += 1
+                decisions.append(d)
+                if "prob_a" in said:
+                    sure[i, j] = 1 / (1 + np.exp(said["prob_a"][pair] * d + said["prob_b"][pair]))
+                    sure[j, i] = 1 - sure[i, j]
+        labels.append(said["classlabels_ints"][votes.argmax()])
+        if "prob_a" in said:
+            scores.append(_coupled(sure))
+        else:
+            scores.append([-decisions[0], decisions[0]] if classes == 2 else decisions)
+    return labels, scores
+
+
+def _coupled(sure: Any) -> Any:
+    """The probabilities that minimize the sum of squares of r[j, i] p[i] - r[i, j] p[j], by their linear equations."""
+    classes = len(sure)
+    q = np.diag((sure**2).sum(0)) - sure * sure.T
+    system = np.block([[q, np.ones((classes, 1))], [np.ones((1, classes)), np.zeros((1, 1))]])
+    return np.linalg.solve(system, np.eye(classes + 1)[-1])[:-1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_support_vectors_of_classes(seed: int, tmp_path: Path) -> None:
+    """Decisions, votes and probabilities by their formulas; probabilities are found by steps that end at 0.005 / classes."""
+    random = np.random.RandomState(seed)
+    said, x = vectors_of_classes(random, "RBF"), samples(random, 9)
+    net = _read(model("SVMClassifier", 2, **said), tmp_path)
+    labels, scores = _decided(said, x)
+    for given, wanted, wanted_scores in ((x, labels, scores), (x[:1], labels[:1], scores[:1])):
+        label, score = net(given)
+        np.testing.assert_array_equal(label, wanted)
+        np.testing.assert_allclose(score, wanted_scores, 0, 0.01 if "prob_a" in said else 1e-5)
+
+
+def test_support_vectors_of_classes_are_trained(tmp_path: Path) -> None:
+    said = vectors_of_classes(np.random.RandomState(1), "RBF")
+    for name in ("prob_a", "prob_b"):
+        said.pop(name, None)
+    net = _read(model("SVMClassifier", 2, **said), tmp_path)
+    report = openbnns.gradcheck(net.train(), samples(np.random.RandomState(0)), verbose=False)
+    assert report.passed
+    assert {"node.support_vectors", "node.coefficients", "node.rho"} == {name for name, _ in net.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"vectors_per_class": [0, 0]}, "only support vectors of each of at least two classes"),
+        ({"coefficients": [1.0, 2.0, 3.0]}, "coefficients without a sign"),
+        ({"coefficients": [1.0, -2.0]}, "makes no sense"),
+        ({"rho": [1.0, 2.0]}, "makes no sense"),
+        ({"post_transform": "SOFTMAX"}, "a post_transform of the decision"),
+        ({"kernel_type": "CUBIC"}, "kernel_type=CUBIC"),
+    ],
+)
+def test_bad_support_vectors_of_classes(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    said = {
+        "classlabels_ints": [0, 1], "vectors_per_class": [1, 2], "coefficients": [1.0, -2.0, 3.0], "rho": [0.5],
+        "support_vectors": np.arange(3.0 * FEATURES).tolist(), "kernel_params": [0.3, 0.5, 3.0], "kernel_type": "RBF",
+    }  # fmt: skip
+    with pytest.raises((nn.onnx.Unsupported, nn.onnx.OnnxError), match=message):
+        _read(model("SVMClassifier", 2, **(said | changed)), tmp_path)
+
+
 def test_operators_without_a_form_are_named(tmp_path: Path) -> None:
-    with pytest.raises(nn.onnx.Unsupported, match=r"there is no operator ai\.onnx\.ml\.SVMClassifier") as caught:
-        _read(model("SVMClassifier"), tmp_path)
+    with pytest.raises(nn.onnx.Unsupported, match=r"there is no operator ai\.onnx\.ml\.DictVectorizer") as caught:
+        _read(model("DictVectorizer"), tmp_path)
     assert "custom" not in str(caught.value)
     assert "ai.onnx.ml.TreeEnsembleRegressor" in nn.onnx.supported()["models of scikit-learn"]
 

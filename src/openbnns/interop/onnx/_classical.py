@@ -6,6 +6,7 @@ trees at once: every step looks up which feature a node asks for, and the number
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -129,6 +130,20 @@ class _Writer:
         else:
             wide = self.node("Unsqueeze", x, self.constant(np.array([-1])))
         return self.node("Equal", wide, self.constant(others))
+
+    def repeated(self, start: str, most: int, step: Callable[[str], tuple[str, str]]) -> str:
+        """What steps make of ``start``; they give a new value, and a condition to go on."""
+        helper, around, value = self._onnx.helper, self.nodes, self._fresh(f"{self._stem}/value")
+        count, going = self._fresh(f"{self._stem}/count"), self._fresh(f"{self._stem}/going")
+        self.nodes, kinds = [], (self.types.INT64, self.types.BOOL, self.types.FLOAT)
+        result, condition = step(value)
+        body = helper.make_graph(
+            self.nodes, "step",
+            [helper.make_tensor_value_info(name, kind, None) for name, kind in zip((count, going, value), kinds, strict=True)],
+            [helper.make_tensor_value_info(name, kind, None) for name, kind in zip((condition, result), kinds[1:], strict=True)],
+        )  # fmt: skip
+        self.nodes = around
+        return self.node("Loop", self.constant(np.int64(most)), self.constant(np.bool_(True)), start, body=body)
 
     def finished(self, scores: str, to: str) -> None:
         """Scores as the node gives them: probabilities, or as they are."""
@@ -314,6 +329,92 @@ def _kernel(writer: _Writer, x: str, vectors: str, squares: Any) -> str:
     return writer.node("Tanh", shifted) if kind == "SIGMOID" else writer.node("Pow", shifted, writer.constant(degree))
 
 
+def _vector_classifier(writer: _Writer) -> None:
+    """A decision for each pair of classes, by the support vectors of both; the class that wins most of them."""
+    labels, counts = writer.labels(), writer.integers("vectors_per_class")
+    classes, count = len(labels), int(counts.sum())
+    if counts.size != classes or classes < 2 or not count:
+        raise _NoForm("only support vectors of each of at least two classes have a counterpart here")
+    rows = writer.numbers("coefficients").reshape(classes - 1, count)
+    if (rows >= 0).all():
+        raise _NoForm("coefficients without a sign have no counterpart here")
+    pairs, ends = [*itertools.combinations(range(classes), 2)], [0, *np.cumsum(counts)]
+    coefficients = np.zeros((count, len(pairs)), np.float32)
+    for place, (one, other) in enumerate(pairs):
+        for own, row in ((one, other - 1), (other, one)):
+            vectors = slice(ends[own], ends[own + 1])
+            coefficients[vectors, place] = rows[row, vectors]
+    vectors = writer.numbers("support_vectors").reshape(count, -1)
+    x = _kernel(writer, writer.features(), writer.weight("support_vectors", vectors.T), (vectors**2).sum(1))
+    products = writer.node("MatMul", x, writer.weight("coefficients", coefficients))
+    decisions = writer.node("Add", products, writer.weight("rho", writer.numbers("rho").reshape(len(pairs))))
+    first = writer.node(
+        "Cast", writer.node("Greater", decisions, writer.constant(np.float32(0))), to_type=writer.types.FLOAT
+    )
+    won, lost = np.zeros((2, len(pairs), classes), np.float32)
+    for place, (one, other) in enumerate(pairs):
+        won[place, one], lost[place, other] = 1, 1
+    votes = writer.node("Add", writer.node("MatMul", first, writer.constant(won - lost)), writer.constant(lost.sum(0)))
+    writer.give_label(writer.node("ArgMax", votes, axis=1, keepdims=0), labels)
+    if not writer.scores:
+        return
+    if writer.numbers("prob_a").size:
+        writer.finished(_estimates(writer, decisions, classes, pairs), writer.scores)
+        return
+    if classes == 2 and writer.text("post_transform", "NONE") != "NONE":
+        raise _NoForm("a post_transform of the decision between two classes has no counterpart here")
+    if classes == 2:
+        decisions = writer.node("Concat", writer.node("Neg", decisions), decisions, axis=1)
+    writer.finished(decisions, writer.scores)
+
+
+def _estimates(writer: _Writer, decisions: str, classes: int, pairs: Sequence[tuple[int, int]]) -> str:
+    """Probabilities of classes (N, classes) that agree best with those that one of a pair is the class.
+
+    Coordinate descent on p'Qp with sum(p) = 1, with the steps, and the number of them, that LIBSVM takes: "Probability
+    Estimates for Multi-class Classification by Pairwise Coupling" (Wu, Lin, Weng 2004), algorithm 2.
+    """
+    constant, node, single = writer.constant, writer.node, np.float32
+    slopes, shifts = (writer.weight(name, writer.numbers(name).reshape(len(pairs))) for name in ("prob_a", "prob_b"))
+    sure = node("Sigmoid", node("Neg", node("Add", node("Mul", decisions, slopes), shifts)))
+    sure = node("Min", node("Max", sure, constant(single(1e-7))), constant(single(1 - 1e-7)))
+    here, there = np.zeros((2, len(pairs), classes, classes), np.float32)
+    for place, (one, other) in enumerate(pairs):
+        here[place, one, other], there[place, other, one] = 1, 1
+    here, there = here.reshape(len(pairs), -1), there.reshape(len(pairs), -1)
+    spread = node("Add", node("MatMul", sure, constant(here - there)), constant(there.sum(0)))
+    wins = node("Reshape", spread, constant(np.array([-1, classes, classes])))
+    squares = writer.reduced("ReduceSumSquare", wins, 1, 1)
+    crossed = node("Mul", wins, node("Transpose", wins, perm=[0, 2, 1]))
+    q = node("Sub", node("Mul", squares, constant(np.eye(classes, dtype=np.float32))), crossed)
+    nothing = node("Mul", writer.reduced("ReduceSum", q, 2, 0), constant(single(0)))
+    start = node("Add", nothing, constant(single(1 / classes)))
+
+    def step(p: str) -> tuple[str, str]:
+        """New probabilities, and true if any of them are not yet good enough."""
+        column = constant(np.array([-1, classes, 1]))
+        slope = node("Reshape", node("MatMul", q, node("Reshape", p, column)), constant(np.array([-1, classes])))
+        value, new = writer.reduced("ReduceSum", node("Mul", p, slope), 1, 1), p
+        error = writer.reduced("ReduceMax", node("Abs", node("Sub", slope, value)), 1, 1)
+        good = node("Less", error, constant(single(0.005 / classes)))
+        for t in range(classes):
+            row = node("Gather", q, constant(np.int64(t)), axis=1)
+            own, at = (node("Gather", x, constant(np.array([t])), axis=1) for x in (row, slope))
+            change = node("Div", node("Sub", value, at), own)
+            total = node("Add", change, constant(single(1)))
+            twice = node("Add", at, at)
+            raised = node("Add", value, node("Mul", change, node("Add", node("Mul", change, own), twice)))
+            value = node("Div", raised, node("Mul", total, total))
+            slope = node("Div", node("Add", slope, node("Mul", change, row)), total)
+            place = constant(np.eye(classes, dtype=np.float32)[t : t + 1])
+            new = node("Div", node("Add", new, node("Mul", change, place)), total)
+        left = node("Cast", node("Not", good), to_type=writer.types.FLOAT)
+        any_left = node("ReduceMax", left, keepdims=0)
+        return node("Where", good, p, new), node("Cast", any_left, to_type=writer.types.BOOL)
+
+    return writer.repeated(start, max(100, classes), step)
+
+
 # Trees.
 
 _BRANCHES = {
@@ -446,6 +547,7 @@ _FORMS: dict[str, Callable[[_Writer], None]] = {
     "ArrayFeatureExtractor": _extracted, "Binarizer": _binarizer, "FeatureVectorizer": _joined,
     "Imputer": _imputer, "LabelEncoder": _encoder, "LinearClassifier": _linear_classifier,
     "LinearRegressor": _linear_regressor, "Normalizer": _normalizer, "OneHotEncoder": _one_hot,
+    "SVMClassifier": _vector_classifier,
     "SVMRegressor": _vector_regressor, "Scaler": _scaler, "TreeEnsembleClassifier": _tree_classifier,
     "TreeEnsembleRegressor": _tree_regressor, "ZipMap": _table,
 }  # fmt: skip
