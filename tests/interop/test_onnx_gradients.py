@@ -54,6 +54,20 @@ CASES = [
     case("GatherND", "x i", {"x": floats(2, 3, 4)}, {"i": np.array([[[1], [2], [1]], [[0], [2], [-1]]])}, batch_dims=1),
     case("ScatterND", "x i u", {"x": floats(4, 3), "u": floats(2, 3)}, {"i": np.array([[2], [0]])}),
     case("ScatterND", "x i u", {"x": floats(4, 3), "u": floats(3, 3)}, {"i": np.array([[2], [0], [2]])}, reduction="add"),
+    *(
+        case(
+            "ScatterElements", "x i u", {"x": floats(3, 5), "u": floats(3, 4)},
+            {"i": np.array([[0, 4, 4, 1], [2, 2, -3, 0], [1, 3, 0, 4]])}, axis=1, reduction=how,
+        )
+        for how in ("mul", "max", "min")
+    ),
+    *(
+        case(
+            "ScatterND", "x i u", {"x": floats(4, 3, 2), "u": floats(3, 2)}, {"i": np.array([[2, 1], [0, -1], [2, 1]])},
+            reduction=how,
+        )
+        for how in ("mul", "max", "min")
+    ),
 ]  # fmt: skip
 
 
@@ -67,6 +81,27 @@ def test_gradients(
     net = nn.from_onnx(path, batch_axis=None)
     assert np.ptp(net(*inputs.values())) > 0
     assert openbnns.gradcheck(net.train(), *inputs.values(), verbose=False).passed
+
+
+@pytest.mark.parametrize(
+    ("how", "places", "u", "dx", "du"), [
+        ("mul", [0, 1, 1, 3, 3], [0, 0, 4, 1, 7], [0, 0, 3, 28], [2, 40, 0, 56, 8]),
+        ("max", [0, 1, 2, 2, 3], [0, 5, 3, 3, 7], [1, 1, 1, 0], [0, 1, 1, 1, 4]),
+        ("min", [0, 1, 2, 2, 3], [0, 5, 3, 3, 7], [0, 1, 1, 4], [1, 1, 1, 1, 0]),
+    ],
+)  # fmt: skip
+def test_gradients_of_scattered_factors_and_bounds(
+    how: str, places: Any, u: Any, dx: Any, du: Any, tmp_path: Path
+) -> None:
+    """A factor of 0 is the only one of its product that has a gradient; entries that are equal share one, as in PyTorch."""
+    path = write(
+        tmp_path / "m.onnx", [node("ScatterElements", "x i u", "y", axis=0, reduction=how)], {"x": [4], "u": [5]}, ["y"],
+        {"i": np.array(places)}, 18,
+    )  # fmt: skip
+    net = nn.from_onnx(path, batch_axis=None).train()
+    net(np.float32([2, 5, 3, 2]), np.float32(u))
+    for actual, wanted in zip(net.backward(np.float32([1, 2, 3, 4])), (dx, du), strict=True):
+        np.testing.assert_array_equal(actual, np.float32(wanted))
 
 
 def test_random_numbers(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
-from ....graph.tensor import INT64, Array, Tensor, filled
+from ....graph.tensor import FLOAT32, INT64, Array, Tensor, filled
 from ....nn import functional as F
+from ....nn.function import Function
 from ...converted.control import read_numbers
 from ...converted.every_way import is_for_file
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
@@ -450,16 +451,77 @@ def _from_front(x: ForeignTensor, indices: ForeignTensor, axis: int) -> Tensor:
 
 _REDUCED: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
+Places = tuple[Array, ...]
+
+
+def _places_along(x: Array, indices: Array, axis: int) -> Places:
+    """Where the updates of ScatterElements go: numbers along an axis."""
+    places: list[Any] = list(np.indices(indices.shape))
+    places[axis] = indices % x.shape[axis]
+    return tuple(places)
+
+
+def _places_of_rows(x: Array, indices: Array, axis: int) -> Places:
+    """Where those of ScatterND go: numbers along the first axes."""
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+class Combined(Function):
+    """Entries that are multiplied by others, or replaced by larger or smaller ones. Entries that are equal share a gradient."""
+
+    is_pure = True
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, indices: Any, updates: Any, how: str, axis: int, places_of: Any) -> Any:
+        places, y = places_of(x, indices, axis), x.copy()
+        _REDUCED[how].at(y, places, updates)
+        ctx.save_for_backward(x, updates, y)
+        ctx.places, ctx.how = places, how
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        x, updates, y = ctx.saved_tensors
+        places, dy = ctx.places, np.asarray(dy)
+        if ctx.how != "mul":
+            own, others = x == y, updates == y[places]
+            count = own.astype(dy.dtype)
+            np.add.at(count, places, others)
+            share = dy / np.maximum(count, 1)
+            return share * own, None, share[places] * others, None, None, None
+        zeros, rest = (x == 0).astype(np.int64), np.where(x == 0, 1, x)
+        np.add.at(zeros, places, updates == 0)
+        np.multiply.at(rest, places, np.where(updates == 0, 1, updates))
+
+        def product_of_others(factors: Any, zeros: Any, rest: Any) -> Any:
+            is_zero = factors == 0
+            return np.where(zeros > is_zero, 0, rest / np.where(is_zero, 1, factors))
+
+        du = dy[places] * product_of_others(updates, zeros[places], rest[places])
+        return dy * product_of_others(x, zeros, rest), None, du, None, None, None
+
+    @classmethod
+    def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:
+        return [Tensor(inputs[0].graph, inputs[0].shape, FLOAT32)], False
+
+
+def _combined(
+    how: str, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor, axis: int, places: Any
+) -> Any:
+    whole = indices.value if indices.value.dtype.kind == "i" else indices.value.long()
+    return Combined.apply(x.numbers, whole, updates.numbers, how, axis, places)
+
 
 def _put_along(call: Call, x: Array, indices: Array, updates: Array) -> Any:
-    axis = call.integer("axis", 0) % max(1, x.ndim)
+    return _put_at(call, x, _places_along(x, indices, call.integer("axis", 0) % max(1, x.ndim)), updates)
+
+
+def _put_at(call: Call, x: Array, places: Places, updates: Array) -> Any:
     result, how = x.copy(), call.text("reduction", "none")
-    places = list(np.indices(indices.shape))
-    places[axis] = indices % x.shape[axis]
     if how in _REDUCED:
-        _REDUCED[how].at(result, tuple(places), updates)
+        _REDUCED[how].at(result, places, updates)
     else:
-        result[tuple(places)] = updates
+        result[places] = updates
     return result
 
 
@@ -467,7 +529,7 @@ def _put_along(call: Call, x: Array, indices: Array, updates: Array) -> Any:
 def scatter_elements(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> ForeignTensor:
     axis, how = x.axis(call.integer("axis", 0)), call.text("reduction", "none")
     if how in ("mul", "max", "min"):
-        return by_numpy(call, [x, indices, updates])[0]  # through which no gradient goes
+        return ForeignTensor(_combined(how, x, indices, updates, axis, _places_along))
     if how not in ("none", "add"):
         raise Misfit(f"reduction={how!r} has no counterpart here")
     function = F.scatter if how == "none" else F.scatter_add
@@ -518,12 +580,7 @@ def _flat_places(x: ForeignTensor, indices: ForeignTensor, batch: int, width: in
 
 
 def _put(call: Call, x: Array, indices: Array, updates: Array) -> Any:
-    result, how, places = x.copy(), call.text("reduction", "none"), tuple(np.moveaxis(indices, -1, 0))
-    if how in _REDUCED:
-        _REDUCED[how].at(result, places, updates)
-    else:
-        result[places] = updates
-    return result
+    return _put_at(call, x, _places_of_rows(x, indices, 0), updates)
 
 
 @operator(PARTS, "ScatterND", compute=_put)
@@ -535,7 +592,7 @@ def scatter_nd(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: Fo
     if _is_empty(updates):
         return x
     if how in ("mul", "max", "min"):
-        return by_numpy(call, [x, indices, updates])  # through which no gradient goes
+        return ForeignTensor(_combined(how, x, indices, updates, 0, _places_of_rows))
     if how not in ("none", "add"):
         raise Misfit(f"reduction={how!r} has no counterpart here")
     places = _flat_places(x, indices, 0, width)
