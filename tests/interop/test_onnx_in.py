@@ -920,3 +920,48 @@ def test_aligned_corners_are_those_of_the_resized_image(mode: str, tmp_path: Pat
         y = nn.from_onnx(path)(x)
         assert y.shape == (3, 2, new)
         np.testing.assert_allclose(y[..., [0, new // 2, -1]], x[..., [0, length // 2, -1]], rtol=1e-6)
+
+
+def test_factors_that_a_run_computes(tmp_path: Path) -> None:
+    """The ratio is an input, as of networks for video; every number of it has a recording, which takes all sizes."""
+    options = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    weights = {"r": np.zeros(0, np.float32), "one": np.float32([1, 1])}
+    nodes = [node("Concat", "one ratio", "f", axis=0), node("Resize", "x r f", "y", **options), node("Mul", "y y", "z")]
+    shapes: dict[str, Any] = {"x": ["N", 2, "L"], "ratio": [1]}
+    weights["one"] = np.float32([1, 1])
+    path = write(tmp_path / "m.onnx", nodes, shapes, ["z"], weights, 13)
+    net = nn.from_onnx(path, batch_axis={"x": 0, "ratio": None}).train()
+    for ratio, length in ((0.5, 8), (2.0, 5), (0.5, 6), (1.0, 4), (0.25, 9)):
+        x, at = floats(3, 2, length), np.float32([ratio])
+        new = int(length * ratio)
+        places = np.clip((np.arange(new) + 0.5) / ratio - 0.5, 0, length - 1)
+        low = np.minimum(places.astype(int), length - 2)
+        part = (places - low).astype(np.float32)
+        y = x[..., low] * (1 - part) + x[..., low + 1] * part
+        np.testing.assert_allclose(net(x, at), y * y, 1e-5, 1e-5)
+        dx = net.backward(np.ones_like(y))[0]
+        expected = np.zeros_like(x)
+        for j in range(new):
+            expected[..., low[j]] += 2 * y[..., j] * (1 - part[j])
+            expected[..., low[j] + 1] += 2 * y[..., j] * part[j]
+        np.testing.assert_allclose(dx, expected, 1e-5, 1e-5)
+    with pytest.raises(ValueError, match=r"scales \[1.0, 1.0, -2.0\] are not possible"):
+        net(x, np.float32([-2]))
+
+
+def test_parts_that_a_run_chooses(tmp_path: Path) -> None:
+    """The box that is cut out is the row of a table that an input tells."""
+    options = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 9.0}
+    boxes = np.float32([[0, 0, 1, 1], [0, 0.25, 1, 0.75], [0, -0.5, 1, 0.5]])
+    nodes = [node("Gather", "boxes i", "r", axis=0), node("Resize", "x r none sizes", "y", **options)]
+    weights = {"boxes": boxes, "sizes": np.array([3, 5]), "none": np.zeros(0, np.float32)}
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 9], "i": []}, ["y"], weights, 13, kinds={"i": INT64})
+    net, x = nn.from_onnx(path, batch_axis={"x": 0, "i": None}), floats(3, 9)
+    for place, expected in (
+        (0, [0, 2, 4, 6, 8]),
+        (1, [2, 3, 4, 5, 6]),
+        (2, [None, None, 0, 2, 4]),
+        (0, [0, 2, 4, 6, 8]),
+    ):
+        y = np.stack([np.full(3, 9, np.float32) if i is None else x[:, i] for i in expected], 1)
+        np.testing.assert_array_equal(net(x, np.int64(place)), y)

@@ -13,11 +13,12 @@ from ....graph import operations
 from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
 from ....nn import functional as F
+from ...converted.control import read_numbers
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import limited
 from .._operator import operator
-from ..tensor import check_memory, constant_of, numbers_of
+from ..tensor import by_numpy, check_memory, numbers_of
 from .elementwise import along
 from .shapes import PARTS
 
@@ -126,7 +127,7 @@ def _axes(
     call: Call, x: ForeignTensor, roi: ForeignTensor | None, scales: ForeignTensor | None, sizes: ForeignTensor | None
 ) -> list[_Axis]:
     chosen = [axis % max(1, x.rank) for axis in call.integers("axes", tuple(range(x.rank)))]
-    factors: Any = None if scales is None else constant_of(scales, "scales").ravel()
+    factors: Any = _numbers(call, scales, "scales")
     wanted = None if sizes is None else numbers_of(sizes, "sizes")
     factors = None if factors is not None and not factors.size else factors
     wanted = None if wanted is not None and not wanted else wanted
@@ -157,6 +158,15 @@ def _axes(
     return [axis for axis in axes if not axis.unchanged]
 
 
+def _numbers(call: Call, x: ForeignTensor | None, what: str) -> Any:
+    """Factors or bounds; those that a run computes are read as whole numbers, by their bits, and decide which recording runs."""
+    if x is None or x.constant:
+        return None if x is None else np.asarray(x.held, np.float32).ravel()
+    (bits,) = by_numpy(call, [x], lambda call, x: np.asarray(x, np.float32).view(np.int32).astype(np.int64))
+    one = int(np.float32(1).view(np.int32))
+    return np.array([int(n) for n in read_numbers(bits, what, one)], np.int32).view(np.float32)
+
+
 def _times(n: Any, factor: Any) -> Any:
     """A length times a factor, rounded down; for whole factors, and parts such as a half, it stays free."""
     if isinstance(n, Size) and factor == int(factor):
@@ -182,10 +192,10 @@ def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[lis
 def _bounds(call: Call, roi: ForeignTensor | None, count: int) -> list[tuple[float, float]]:
     if _coordinates(call) != "tf_crop_and_resize":
         return [(0.0, 1.0)] * count
-    given = constant_of(roi, "roi")
+    given = _numbers(call, roi, "roi")
     if given is None or given.size != 2 * count:
         raise Misfit("roi must hold the start and the end of each axis")
-    flat = [float(n) for n in given.ravel()]
+    flat = [float(n) for n in given]
     return list(zip(flat[:count], flat[count:], strict=True))
 
 
