@@ -132,7 +132,7 @@ class _Writer:
         return self.node("Equal", wide, self.constant(others))
 
     def repeated(self, start: str, most: int, step: Callable[[str], tuple[str, str]]) -> str:
-        """What steps make of ``start``; they give a new value, and a condition to go on."""
+        """A value after steps from ``start``; each gives a new one, and a condition to go on."""
         helper, around, value = self._onnx.helper, self.nodes, self._fresh(f"{self._stem}/value")
         count, going = self._fresh(f"{self._stem}/count"), self._fresh(f"{self._stem}/going")
         self.nodes, kinds = [], (self.types.INT64, self.types.BOOL, self.types.FLOAT)
