@@ -126,3 +126,32 @@ def test_predictions_beside_a_number_for_the_batch() -> None:
         ValueError, match=r"WithMean.predict: output 1 has shape \(\) for 2 samples, .*Pass batch_size=5, or call"
     ):
         net.predict(x, batch_size=2)
+
+
+class Similarities(nn.Module):
+    """The similarity of every sample to every other one, beside scores of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Linear(3)
+
+    def forward(self, x: Any) -> Any:
+        scores = self.scores(x)
+        return scores, scores @ scores.T
+
+
+@pytest.mark.parametrize("size", [2, 4, 5])
+def test_similarities_of_all_samples_are_not_joined_from_batches(size: int) -> None:
+    net, x = Similarities().build((4,), seed=0).eval(), np.random.default_rng(3).standard_normal((6, 4), np.float32)
+    np.testing.assert_array_equal(net.predict(x).outputs[1], net(x)[1])
+    told = (
+        rf"Similarities.predict: output 1 has shape \({size}, {size}\) for {size} samples, which depends on all of them"
+    )
+    with pytest.raises(ValueError, match=rf"{told}, so batches cannot be joined. Pass batch_size=6"):
+        net.predict(x, batch_size=size)
+
+
+def test_as_many_numbers_as_samples_by_chance() -> None:
+    net = nn.Linear(4, 2).eval()
+    x = np.random.default_rng(3).standard_normal((6, 4), np.float32)
+    np.testing.assert_array_equal(net.predict(x, batch_size=2).values, net(x))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._listing import of_module as _of_module
+from ..graph.sizes import Size
 from ..graph.tensor import Array
+from .recording import recording_of
 
 if TYPE_CHECKING:
     from .module import Module
@@ -169,15 +171,25 @@ def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -
         return structure.fill(outputs)
     counts = [min(batch_size, len(arrays[0]) - start) for start in starts]
     joined = []
+    pairs = _pairs_of_samples(network, [array[:batch_size] for array in arrays])
     for number, parts in enumerate(zip(*(outputs for _, outputs in pieces), strict=True)):
-        if any(part.shape[:1] != (count,) for part, count in zip(parts, counts, strict=True)):
+        if pairs[number] or any(part.shape[:1] != (count,) for part, count in zip(parts, counts, strict=True)):
+            problem = "which depends on all of them" if pairs[number] else "not an entry for each"
+            shape, count = parts[0].shape, counts[0]
             raise ValueError(
-                f"{type(network).__name__}.predict: output {number} has shape {parts[0].shape} for {counts[0]} samples, not an "
-                f"entry for each, so batches cannot be joined. Pass batch_size={len(arrays[0])}, or call the network with each "
-                "batch."
+                f"{type(network).__name__}.predict: output {number} has shape {shape} for {count} samples, {problem}, so "
+                f"batches cannot be joined. Pass batch_size={len(arrays[0])}, or call the network with each batch."
             )
         joined.append(np.concatenate(parts))
     return structure.fill(joined)
+
+
+def _pairs_of_samples(network: Module, batch: Sequence[Array]) -> list[bool]:
+    """True for outputs whose axes beside the first depend on the number of samples, too, such as similarities (N, N)."""
+    graph = recording_of(network, False, tuple(array.shape for array in batch)).graph
+    count = graph.inputs[0].shape[0]
+    names = count.names() if isinstance(count, Size) else set()
+    return [any(isinstance(n, Size) and n.names() & names for n in value.shape[1:]) for value in graph.outputs]
 
 
 __all__ = ["Predictions"]
