@@ -330,6 +330,53 @@ def test_tables_that_the_first_run_makes() -> None:
     check(Model(forward), floats(3, 5, 6))
 
 
+class Biases(T.Module):
+    """A table for evaluation that is made of weights, kept from call to call and forgotten in training, as in LeViT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.biases, self.kept = T.Parameter(torch.randn(4, 3)), dict[str, Any]()
+
+    def train(self, mode: bool = True) -> Any:
+        if mode:
+            self.kept = {}
+        return super().train(mode)
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            return x + self.biases[:, [0, 2, 1, 2, 0]]
+        if "table" not in self.kept:
+            self.kept["table"] = self.biases[:, [0, 2, 1, 2, 0]]
+        return x + self.kept["table"]
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_tables_of_weights_that_evaluation_keeps(called: bool) -> None:
+    module = Biases().eval()
+    if called:
+        module(torch.randn(1, 4, 5))
+    net = nn.from_torch(module, floats(2, 4, 5))
+    net.load_state_dict({"biases": 2 * module.biases.detach().numpy()})
+    x = np.zeros((3, 4, 5), np.float32)
+    for mode in (True, False):
+        expected = np.broadcast_to(2 * module.biases.detach().numpy()[:, [0, 2, 1, 2, 0]], x.shape)
+        np.testing.assert_allclose(net.train(mode)(x), expected, rtol=1e-6)
+
+
+def test_outputs_that_rounding_decides() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        x = x.sigmoid()
+        for _ in range(40):
+            x = 3.99 * x * (1 - x)
+        return x
+
+    module, x = Model(forward).eval(), floats(7, 5, 6)
+    net = nn.from_torch(module, x)
+    exact = copy.deepcopy(module).double()(torch.tensor(x).double()).detach().numpy()
+    assert np.abs(module(torch.tensor(x)).detach().numpy() - exact).max() > 0.1  # without which this shows nothing
+    assert net(x).shape == exact.shape
+
+
 class Cache:
     """An object as language models keep one."""
 
