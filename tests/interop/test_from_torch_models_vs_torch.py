@@ -377,6 +377,58 @@ def test_outputs_that_rounding_decides() -> None:
     assert net(x).shape == exact.shape
 
 
+def test_one_tensor_per_sample_in_a_batch_of_fixed_size() -> None:
+    module, x = Model(lambda s, x: torch.stack([part.relu() for part in x])).eval(), floats(3, 5, 6)
+    net = nn.from_torch(module, x, batch_axis=None)
+    np.testing.assert_allclose(net(x), module(torch.tensor(x)).detach().numpy(), atol=1e-6)
+
+
+def test_checks_of_torch() -> None:
+    def forward(s: Any, x: Any) -> Any:
+        torch._check_tensor_all(x.tanh() < 1.5)
+        return x * 2
+
+    check(Model(forward), floats(3, 5, 6))
+
+
+def test_an_identity_of_several_tensors() -> None:
+    class Pyramid(T.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.neck, self.rest = T.Linear(6, 6), T.Identity(), T.Identity()
+
+        def forward(self, x: Any) -> Any:
+            a, b = self.neck((self.linear(x), x.tanh()))
+            return self.rest(a * b)
+
+    check(Pyramid(), floats(3, 5, 6))
+
+
+class DropsItself(torch.autograd.Function):
+    """A dropout whose backward pass is written out, as in SEW-D."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, p: float) -> Any:
+        mask = torch.empty_like(x).bernoulli_(p).to(torch.bool)
+        ctx.p = p
+        ctx.save_for_backward(mask)
+        return x.masked_fill(mask, 0) / (1 - p)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy.masked_fill(ctx.saved_tensors[0], 0) / (1 - ctx.p), None
+
+
+def test_a_function_that_draws_random_numbers() -> None:
+    module = Model(lambda s, x: DropsItself.apply(x, 0.4) if s.training else x)
+    x = floats(200, 5, 6)
+    net = nn.from_torch(module, x[:2]).train()
+    made = net(x)
+    assert abs((made == 0).mean() - 0.4) < 0.05
+    kept = module.eval()(torch.tensor(x)).detach().numpy() / 0.6
+    np.testing.assert_allclose(made, np.where(made == 0, 0, kept), atol=1e-5)
+
+
 class Cache:
     """An object as language models keep one."""
 

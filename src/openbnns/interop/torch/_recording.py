@@ -164,6 +164,7 @@ class Recorder:
         self._made: dict[int, tuple[Any, int, str, Any, Any]] = {}  # constants that were computed
         self._views: dict[int, _View] = {}
         self._about_infinities: set[int] = set()
+        self._drawn: set[int] = set()  # random numbers, and what is computed from these alone
         self._packed: dict[
             int, tuple[Any, tuple[int, ...]]
         ] = {}  # numbers of packed sequences, and the shape of the samples
@@ -249,7 +250,7 @@ class Recorder:
                     f"{getattr(module, 'original_name', 'a part')} is compiled by torch.jit, whose steps cannot be seen",
                     self.place(), "Use the module as it is without torch.jit.script or torch.jit.trace.",
                 )  # fmt: skip
-            if id(module) not in self._paths or not self.leaf(module):
+            if id(module) not in self._paths or not self.leaf(module) or self._passes_on(module, args):
                 return original(module, *args, **kwargs)
             record = Record("module", self._paths[id(module)])
             bound = inspect.signature(module.forward).bind(*args, **kwargs)
@@ -269,12 +270,18 @@ class Recorder:
         finally:
             self._stack.pop()
 
+    def _passes_on(self, module: Any, args: tuple[Any, ...]) -> bool:
+        """True for an ``nn.Identity`` that stands for a module of several tensors."""
+        return isinstance(module, self.torch.nn.Identity) and isinstance(args[0] if args else None, (tuple, list, dict))
+
     # Functions.
 
     def _function(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._paused or threading.get_ident() != self._thread:
             return function(*args, **kwargs)
         name = self._name(function)
+        if name == "_is_all_true" and self._is_check():
+            return function(*args, **kwargs)
         kwargs = {NUMPY.get(key, key): value for key, value in kwargs.items()}
         if function is self.torch.Tensor.where:  # whose condition comes second
             function, args = (
@@ -432,16 +439,38 @@ class Recorder:
         """Numbers for Python: for assertions, and for checks of infinities, which numbers of a network pass."""
         place = self.place()
         known = self._live.get(id(args[0]))
-        if (known is not None and known.ref.index in self._about_infinities) or _is_assertion(place):
+        if (
+            (known is not None and known.ref.index in self._about_infinities)
+            or _is_assertion(place)
+            or self._is_check()
+        ):
             return function(*args, **kwargs)
+        if known is not None and known.ref.index in self._drawn:
+            raise refusal(
+                "a random number decides here what forward does, as where layers are dropped in training",
+                place,
+                "Make the module with a probability of 0 for that, such as encoder_layerdrop=0.0, decoder_layerdrop=0.0 in "
+                "a configuration of transformers.",
+            )
         raise refusal(
             f"{name} turns numbers of a tensor into Python's, so that the network depends on them",
             place,
             "Choose with torch.where, or take that part out of forward.",
         )
 
+    def _is_check(self) -> bool:
+        """True in ``torch._check_tensor_all`` and its like, which are assertions."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code is not Recorder.run.__code__:
+            if frame.f_code.co_name.startswith("_check") and frame.f_code.co_filename == self.torch.__file__:
+                return True
+            frame = frame.f_back
+        return False
+
     def _note_logic(self, name: str, record: Record) -> None:
         given = [ref for ref in record.args if isinstance(ref, Ref)]
+        if name in RANDOM or (given and all(ref.index in self._drawn for ref in given)):
+            self._drawn.update(record.shapes)
         about = name in FINITE or (
             name in LOGIC and bool(given) and all(ref.index in self._about_infinities for ref in given)
         )
@@ -587,8 +616,10 @@ class Recorder:
             ]
             wanted = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
             try:
-                # Not the leaves themselves, which must not change in place.
-                result = run(*(x.clone() if isinstance(x, torch.Tensor) else x for x in leaves), **kwargs)
+                with torch.random.fork_rng(devices=[]):  # the same random numbers in both trials
+                    torch.manual_seed(0)
+                    # Not the leaves themselves, which must not change in place.
+                    result = run(*(x.clone() if isinstance(x, torch.Tensor) else x for x in leaves), **kwargs)
             except Exception:
                 return False
             results = [

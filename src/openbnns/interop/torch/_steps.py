@@ -305,6 +305,12 @@ def _matched(traces: Sequence[Trace], trials: Trials) -> list[tuple[Record, ...]
                 same[0].place or other.place,
                 "Convert a module that does the same, with the part that differs left out.",
             )
+        if any(len(record.shapes) != len(same[0].shapes) for record in same):
+            numbers = ", ".join(str(len(record.shapes)) for record in same)
+            raise refusal(
+                f"{_told(same[0])} gives {numbers} tensors for {what}", same[0].place,
+                "Keep samples together in one tensor, or convert for the sizes of the example alone: batch_axis=None.",
+            )  # fmt: skip
     longest = max((trace.records for trace in traces), key=len)
     if any(len(trace.records) != len(longest) for trace in traces):
         record = longest[len(together)]
