@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 FEATURES = 5
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
@@ -83,6 +83,46 @@ def vectors_of_classes(random: np.random.RandomState, kind: str) -> dict[str, An
     return made
 
 
+def newer_trees(random: np.random.RandomState, columns: int, **attributes: Any) -> Any:
+    """A model of random trees in the form of ai.onnx.ml 5, whose leaves are apart; some nodes ask for members of sets."""
+    nodes: list[list[Any]] = []  # feature, split, mode, missing, and the place of a node or a leaf for each way
+    leaves: list[tuple[int, float]] = []
+    sets: dict[int, Any] = {}
+
+    def way(depth: int) -> tuple[int, int]:
+        if depth and random.rand() < 0.8:
+            return grow(depth), 0
+        leaves.append((int(random.randint(columns)), float(random.standard_normal())))
+        return len(leaves) - 1, 1
+
+    def grow(depth: int) -> int:
+        mode = int(random.randint(7))
+        here, split = len(nodes), 0.0 if mode == 6 else random.randint(-4, 5) / 2
+        nodes.append([int(random.randint(FEATURES)), split, mode, int(random.randint(2))])
+        if mode == 6:
+            sets[here] = [*random.randint(-2, 3, random.randint(1, 5)), np.nan]  # onnxruntime takes whole numbers only
+        nodes[here] += [way(depth - 1), way(depth - 1)]
+        return here
+
+    roots = [grow(int(random.randint(1, 6))) for _ in range(random.randint(1, 5))]
+    features, splits, modes, missing, first, second = zip(*nodes, strict=True)
+    members = np.float32([number for here in sorted(sets) for number in sets[here]])
+    given = {
+        "nodes_featureids": features, "nodes_splits": numpy_helper.from_array(np.float32(splits)),
+        "nodes_modes": numpy_helper.from_array(np.uint8(modes)), "nodes_missing_value_tracks_true": missing,
+        "nodes_truenodeids": [place for place, _ in first], "nodes_trueleafs": [leaf for _, leaf in first],
+        "nodes_falsenodeids": [place for place, _ in second], "nodes_falseleafs": [leaf for _, leaf in second],
+        "leaf_targetids": [column for column, _ in leaves],
+        "leaf_weights": numpy_helper.from_array(np.float32([weight for _, weight in leaves])),
+        "tree_roots": roots, "n_targets": columns,
+    }  # fmt: skip
+    if len(members):
+        given["membership_values"] = numpy_helper.from_array(members)
+    made = model("TreeEnsemble", **(given | attributes))
+    made.opset_import[1].version = 5
+    return made
+
+
 def random_models(random: np.random.RandomState) -> Iterator[tuple[str, Any, Any]]:
     """One model of each kind with its input, by a title."""
     modes = (MODES[random.randint(6)],) if random.rand() < 0.6 else MODES
@@ -99,7 +139,7 @@ def random_models(random: np.random.RandomState) -> Iterator[tuple[str, Any, Any
         model("TreeEnsembleRegressor", aggregate_function=aggregate, n_targets=columns, **attributes), x,
     )  # fmt: skip
     classes = int(random.randint(3, 6))
-    transform = ("NONE", "LOGISTIC", "SOFTMAX")[random.randint(3)]
+    transform = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")[random.randint(4)]
     labels = random.permutation(9)[:classes].tolist()
     attributes = trees(random, "class", classes, modes)
     yield (

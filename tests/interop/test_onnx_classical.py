@@ -154,7 +154,7 @@ def _forest(**changes: Any) -> dict[str, Any]:
         ({"nodes_values": [0.5]}, "its lists have several lengths"),
         ({"target_ids": [0, 5]}, "makes no sense"),
         ({"target_nodeids": [1, 9]}, "makes no sense"),
-        ({"n_targets": 2**40}, "the leaves of all trees takes"),
+        ({"n_targets": 2**40}, "what trees say about one sample takes"),
         ({"n_targets": -1}, "makes no sense"),
         ({"target_ids": [0, -1]}, "makes no sense"),
         ({"post_transform": "PROBIT"}, "post_transform=PROBIT has no counterpart here, only NONE, LOGISTIC, SOFTMAX"),

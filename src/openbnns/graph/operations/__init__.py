@@ -22,15 +22,16 @@ from .random_numbers import Dropout, RandomNumbers
 from .recurrent import InitialState, Recurrent, for_samples
 from .reduction import Cumulative, Reduction, Sort
 from .resize import PixelShuffle, Resize
+from .trees import Forest, Trees
 from .window import Window
 
 __all__ = [
     "MASKS", "PADDINGS", "Activation", "AddEntries", "Arithmetic", "Attention", "AttentionHeads", "Branch", "Choice",
     "Concatenate", "Contraction", "Convert", "Convolution", "Cumulative", "CustomFunction", "Detach", "Dropout",
-    "Elementwise", "Embedding", "Expand", "FlatIndex", "Forbidden", "FourierTransform", "FunctionContext",
+    "Elementwise", "Embedding", "Expand", "FlatIndex", "Forbidden", "Forest", "FourierTransform", "FunctionContext",
     "GroupedTransposedConvolution", "InitialState", "KeepingPlan", "LatestAttention", "Linear", "Lstm", "MatrixProduct",
     "MaxPoolingWithIndices", "MaxUnpooling", "Normalization", "NormalizedOperation", "Padding", "Part", "Permute", "Pick",
     "PixelShuffle", "Pooling", "Prelu", "PutAlong", "RandomNumbers", "Range", "Recurrent", "Reduction", "Resize", "Rotate",
-    "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Window", "as_list", "broadcast", "for_samples", "pad",
+    "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Trees", "Window", "as_list", "broadcast", "for_samples", "pad",
     "parts_of",
 ]  # fmt: skip

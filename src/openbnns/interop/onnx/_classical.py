@@ -1,23 +1,26 @@
 """Operators of ai.onnx.ml, which scikit-learn and libraries of trees are written with, as ONNX's own.
 
-The coefficients of linear models and the values of leaves become weights, which are trained. Samples go down all
-trees at once: every step looks up which feature a node asks for, and the number that it is compared with.
+The coefficients of linear models and the values of leaves become weights, which are trained. Trees of all operators become
+one operation.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...graph.operations.trees import Branch, planted
 from ...nn.files import memory_limit
 from .errors import OnnxError, Unsupported
 
 DOMAIN = "ai.onnx.ml"
+TREES = "decision trees"  # in DOMAIN
+"""The operator that all operators with trees become; no file has one of this name."""
 
 
 class _NoForm(ValueError):
@@ -75,10 +78,18 @@ class _Writer:
     def number(self, name: str, default: float) -> float:
         return float(self._attributes.get(name, default))
 
+    def choice(self, name: str, default: int, count: int) -> int:
+        """A number from 0 to ``count`` - 1."""
+        chosen = int(self._attributes.get(name, default))
+        if not 0 <= chosen < count:
+            raise ValueError(f"{name} is {chosen}")
+        return chosen
+
     def numbers(self, name: str) -> Any:
-        """A list of numbers, which newer files have as a tensor of float64."""
-        tensor = self._attributes.get(f"{name}_as_tensor")
-        listed = self._attributes.get(name, ()) if tensor is None else self._onnx.numpy_helper.to_array(tensor)
+        """A list of numbers, which newer files have as a tensor."""
+        listed = self._attributes.get(f"{name}_as_tensor", self._attributes.get(name, ()))
+        if isinstance(listed, self._onnx.TensorProto):
+            listed = self._onnx.numpy_helper.to_array(listed)
         return np.asarray(listed, np.float32).ravel()
 
     def integers(self, name: str) -> Any:
@@ -97,16 +108,22 @@ class _Writer:
         self._taken.add(name)
         return name
 
-    def node(self, op: str, *inputs: str, to: str = "", to_type: int | None = None, **attributes: Any) -> str:
+    def node(
+        self, op: str, *inputs: str, to: str = "", to_type: int | None = None, domain: str = "", **attributes: Any
+    ) -> str:
         """A node with one output, which gets the name ``to``; ``to_type`` is the attribute ``to`` of Cast."""
         name = self._fresh(f"{self._stem}/{op}")
         output = to or self._fresh(f"{name}:out")
         attributes |= {} if to_type is None else {"to": to_type}
-        self.nodes.append(self._onnx.helper.make_node(op, inputs, [output], name=name, **attributes))
+        self.nodes.append(self._onnx.helper.make_node(op, inputs, [output], name=name, domain=domain, **attributes))
         return output
 
     def constant(self, array: Any) -> str:
-        return self.node("Constant", value=self._onnx.numpy_helper.from_array(np.asarray(array)))
+        return self.node("Constant", value=self.tensor(array))
+
+    def tensor(self, array: Any) -> Any:
+        """An array as an attribute."""
+        return self._onnx.numpy_helper.from_array(np.asarray(array))
 
     def weight(self, name: str, array: Any) -> str:
         """An array that is trained."""
@@ -145,13 +162,29 @@ class _Writer:
         self.nodes = around
         return self.node("Loop", self.constant(np.int64(most)), self.constant(np.bool_(True)), start, body=body)
 
-    def finished(self, scores: str, to: str) -> None:
+    def finished(self, scores: str, to: str, transform: str = "") -> None:
         """Scores as the node gives them: probabilities, or as they are."""
-        ops = {"NONE": "Identity", "LOGISTIC": "Sigmoid", "SOFTMAX": "Softmax"}
-        wanted = self.text("post_transform", "NONE")
-        if wanted not in ops:
-            raise _NoForm(f"post_transform={wanted} has no counterpart here, only {', '.join(ops)}")
-        self.node(ops[wanted], scores, to=to, **({"axis": 1} if wanted == "SOFTMAX" else {}))
+        forms: dict[str, Callable[[], object]] = {
+            "NONE": lambda: self.node("Identity", scores, to=to),
+            "LOGISTIC": lambda: self.node("Sigmoid", scores, to=to),
+            "SOFTMAX": lambda: self.node("Softmax", scores, to=to, axis=1),
+            "SOFTMAX_ZERO": lambda: self._softmax_zero(scores, to),
+        }
+        wanted = transform or self.text("post_transform", "NONE")
+        if wanted not in forms:
+            raise _NoForm(f"post_transform={wanted} has no counterpart here, only {', '.join(forms)}")
+        forms[wanted]()
+
+    def _softmax_zero(self, scores: str, to: str) -> None:
+        """A softmax in which scores of 0 stay 0."""
+        largest = self.reduced("ReduceMax", scores, 1, 1)
+        powers = self.node("Exp", self.node("Sub", scores, largest))
+        silent = self.node("Equal", scores, self.constant(np.float32(0)))
+        kept = self.node("Where", silent, self.constant(np.float32(0)), powers)
+        total = self.reduced("ReduceSum", kept, 1, 1)
+        nothing = self.node("Equal", total, self.constant(np.float32(0)))
+        one = self.constant(np.float32(1))
+        self.node("Div", kept, self.node("Where", nothing, one, total), to=to)
 
     def labels(self) -> Any:
         """The numbers of the classes of a classifier; of words, their places."""
@@ -417,130 +450,144 @@ def _estimates(writer: _Writer, decisions: str, classes: int, pairs: Sequence[tu
 
 # Trees.
 
-_BRANCHES = {
-    "BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterOrEqual", "BRANCH_GT": "Greater",
-    "BRANCH_EQ": "Equal", "BRANCH_NEQ": "",
-}  # fmt: skip
+_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF")
+_MEMBER = 6
+_AGGREGATES = {"SUM": "sum", "AVERAGE": "mean", "MIN": "minimum", "MAX": "maximum"}
 
 
+@dataclass
 class _Trees:
-    """Nodes of all trees by one number; leaves lead to themselves."""
+    """Nodes of all trees by one number, and what leaves say: the number of a leaf, a column and a value each."""
 
-    def __init__(self, writer: _Writer) -> None:
-        names = [
-            *zip(writer.integers("nodes_treeids").tolist(), writer.integers("nodes_nodeids").tolist(), strict=True)
-        ]
-        self.numbers = {name: number for number, name in enumerate(names)}
-        count = len(names)
-        if not count or len(self.numbers) != count:
-            raise ValueError("it has no nodes, or several of one number")
-        self.modes = writer.texts("nodes_modes")
-        self.features, self.values = writer.integers("nodes_featureids"), writer.numbers("nodes_values")
-        tracks = writer.integers("nodes_missing_value_tracks_true")
-        self.tracks = tracks != 0 if tracks.size else np.zeros(count, np.bool_)
-        trees = [tree for tree, _ in names]
-        own = np.arange(count)
-        is_leaf = np.array([mode == "LEAF" for mode in self.modes])
-        self.children = []
-        for name in ("nodes_truenodeids", "nodes_falsenodeids"):
-            wanted = writer.integers(name).tolist()
-            led = [self.numbers.get(key, -1) for key in zip(trees, wanted, strict=True)]
-            self.children.append(np.where(is_leaf, own, led))
-        if {len(self.modes), self.features.size, self.values.size, self.tracks.size} != {count} or any(
-            (way < 0).any() for way in self.children
+    modes: list[str]
+    features: Any
+    values: Any
+    tracks: Any
+    ways: list[Any]  # the nodes behind, if the comparison holds and if not; any for leaves
+    roots: Any
+    members: dict[int, Any]  # by node
+    said: tuple[Any, Any, Any]
+
+    def write(self, writer: _Writer, columns: int, total: str) -> str:
+        """Totals of what the trees say about samples, (N, columns)."""
+        leaves, about, weights = self.said
+        memory_limit.check(4 * columns, "what trees say about one sample", _NoForm)
+        if not leaves.size == about.size == weights.size or (
+            about.size and not 0 <= about.min() <= about.max() < columns
         ):
-            raise ValueError("its nodes lead to others that are not there, or its lists have several lengths")
-        if unknown := {*self.modes} - {*_BRANCHES, "LEAF"}:
-            raise _NoForm(f"nodes of kind {min(unknown)} have no counterpart here")
-        self.features[is_leaf], self.values[is_leaf] = 0, 0
-        self.roots = np.array(sorted({tree: self.numbers[tree, node] for tree, node in reversed(names)}.values()))
-        self.depth = self._depth(is_leaf)
-
-    def _depth(self, is_leaf: Any) -> int:
-        """The most decisions on the way to a leaf; every node has one way to it, so that all ways end."""
-        level, depth, seen = self.roots, 0, Counter(self.roots.tolist())
-        while True:
-            inner = level[~is_leaf[level]]
-            if not inner.size:
-                return depth
-            level = np.concatenate([way[inner] for way in self.children])
-            seen.update(level.tolist())
-            depth += 1
-            if max(seen.values()) > 1:
-                raise ValueError("it is not made of trees: several ways lead to one node")
-
-    def leaves(self, writer: _Writer) -> str:
-        """The numbers of the leaves where samples (N, features) end, (N, trees)."""
-        x, place = writer.features(), ""
-        for _ in range(max(1, self.depth)):
-            place = self._step(writer, x, place)
-        return place
-
-    def _step(self, writer: _Writer, x: str, place: str) -> str:
-        """The nodes behind those of ``place``; behind the roots if that is not given."""
-
-        def at(table: Any) -> str:
-            chosen = writer.constant(table if place else table[self.roots])
-            return writer.node("Gather", chosen, place) if place else chosen
-
-        op, axis = ("GatherElements", 1) if place else ("Gather", 1)
-        asked, values = writer.node(op, x, at(self.features), axis=axis), at(self.values)
-        modes = sorted({*self.modes} - {"LEAF"})
-        conditions = []
-        for mode in modes or ["BRANCH_LEQ"]:
-            name = _BRANCHES[mode] or "Equal"
-            holds = writer.node(name, asked, values)
-            holds = holds if _BRANCHES[mode] else writer.node("Not", holds)
-            if len(modes) > 1:
-                holds = writer.node("And", holds, at(np.array([own == mode for own in self.modes])))
-            conditions.append(holds)
-        while len(conditions) > 1:
-            conditions.append(writer.node("Or", conditions.pop(), conditions.pop()))
-        if self.tracks.any():
-            missing = writer.node("And", writer.node("IsNaN", asked), at(self.tracks))
-            conditions = [writer.node("Or", conditions[0], missing)]
-        return writer.node("Where", conditions[0], *(at(way) for way in self.children))
+            raise IndexError("what leaves say is not about one of its results each")
+        branches = [Branch[mode.removeprefix("BRANCH_")] for mode in self.modes]
+        forest, order = planted(
+            branches, self.features, self.values, self.tracks, self.ways, self.roots, self.members, leaves, about
+        )
+        summed = np.bincount(order[order >= 0], weights[order >= 0], len(forest.columns))
+        tables = {name: writer.tensor(table) for name, table in vars(forest).items()}
+        said = writer.weight("leaves", summed)
+        return writer.node(TREES, writer.features(), said, domain=DOMAIN, total=total, results=columns, **tables)
 
 
-def _sums(writer: _Writer, what: str, columns: int, only: Sequence[int] = ()) -> str:
-    """Sums, or means and so on, of the leaves in all trees, (N, columns); ``only`` are the columns that are kept."""
-    trees = _Trees(writer)
-    shape = (len(trees.numbers), columns)
-    memory_limit.check(4 * shape[0] * shape[1], "the leaves of all trees", _NoForm)
-    kind = writer.text("aggregate_function", "SUM")
-    op, silent = {
-        "SUM": ("ReduceSum", 0), "AVERAGE": ("ReduceMean", 0), "MIN": ("ReduceMin", np.inf), "MAX": ("ReduceMax", -np.inf),
-    }[kind]  # fmt: skip
-    said, is_said = np.zeros(shape, np.float32), np.zeros(shape, np.bool_)
+def _by_names(writer: _Writer, what: str) -> _Trees:
+    """The trees of operators whose nodes have a number within their tree; ``what`` they tell: targets or classes."""
+    names = [*zip(writer.integers("nodes_treeids").tolist(), writer.integers("nodes_nodeids").tolist(), strict=True)]
+    numbers = {name: number for number, name in enumerate(names)}
+    count = len(names)
+    if not count or len(numbers) != count:
+        raise ValueError("it has no nodes, or several of one number")
+    modes = writer.texts("nodes_modes")
+    features, values = writer.integers("nodes_featureids"), writer.numbers("nodes_values")
+    tracks = writer.integers("nodes_missing_value_tracks_true")
+    tracks = tracks != 0 if tracks.size else np.zeros(count, np.bool_)
+    ways = []
+    for name in ("nodes_truenodeids", "nodes_falsenodeids"):
+        wanted = zip((tree for tree, _ in names), writer.integers(name).tolist(), strict=True)
+        ways.append(np.array([numbers.get(key, -1) for key in wanted]))
+    if {len(modes), features.size, values.size, tracks.size} != {count}:
+        raise ValueError("its lists have several lengths")
+    if unknown := {*modes} - {*_MODES} | {_MODES[_MEMBER]} & {*modes}:
+        raise _NoForm(f"nodes of kind {min(unknown)} have no counterpart here")
+    roots = sorted({tree: numbers[tree, node] for tree, node in reversed(names)}.values())
     keys = zip(writer.integers(f"{what}_treeids").tolist(), writer.integers(f"{what}_nodeids").tolist(), strict=True)
-    places = np.array([trees.numbers[key] for key in keys], np.int64), writer.integers(f"{what}_ids")
-    if places[1].size and places[1].min() < 0:
-        raise IndexError(f"{what}_ids has negative numbers")
-    np.add.at(said, places, writer.numbers(f"{what}_weights"))
-    is_said[places] = True
-    said = np.where(is_said, said, np.float32(silent))[:, list(only) or slice(None)]
-    leaves = writer.node("Gather", writer.weight("leaves", said), trees.leaves(writer))
-    total = writer.reduced(op, leaves, 1, 0)
-    if np.isinf(said).any():  # no tree says anything
-        nothing = writer.node("Equal", total, writer.constant(np.float32(silent)))
-        total = writer.node("Where", nothing, writer.constant(np.float32(0)), total)
+    leaves = np.array([numbers[key] for key in keys], np.int64)
+    said = leaves, writer.integers(f"{what}_ids"), writer.numbers(f"{what}_weights")
+    return _Trees(modes, features, values, tracks, ways, np.array(roots), {}, said)
+
+
+def _by_places(writer: _Writer) -> _Trees:
+    """The trees of the newer operator, whose leaves are apart: here each stands behind the nodes, once for each way to it."""
+    modes = writer.numbers("nodes_modes").astype(np.int64)
+    count = modes.size
+    if not count or modes.min() < 0 or modes.max() >= len(_MODES) - 1:
+        raise ValueError("it has no nodes, or some that are compared in no known way")
+    tracks = writer.integers("nodes_missing_value_tracks_true")
+    about, weights = writer.integers("leaf_targetids"), writer.numbers("leaf_weights")
+    ways, said = [], []
+    for side, name in enumerate(("true", "false")):
+        wanted, is_leaf = writer.integers(f"nodes_{name}nodeids"), writer.integers(f"nodes_{name}leafs") != 0
+        if wanted.size != count or is_leaf.size != count or (wanted < 0).any() or (wanted[~is_leaf] >= count).any():
+            raise ValueError("its nodes lead to others that are not there, or its lists have several lengths")
+        own = count * (side + 1) + np.arange(count)
+        ways.append(np.where(is_leaf, own, wanted))
+        said.append((own[is_leaf], wanted[is_leaf]))
+    places = np.concatenate([leaf for _, leaf in said])
+    leaves = np.concatenate([own for own, _ in said])
+    padding = np.zeros(2 * count)
+    sets = _sets(writer.numbers("membership_values"))
+    held = np.flatnonzero(modes == _MEMBER).tolist()
+    if len(sets) != len(held):
+        raise ValueError(f"it has {len(sets)} sets of members for {len(held)} nodes that ask for them")
+    return _Trees(
+        [_MODES[mode] for mode in modes] + ["LEAF"] * (2 * count),
+        np.concatenate([writer.integers("nodes_featureids"), padding]).astype(np.int64),
+        np.concatenate([writer.numbers("nodes_splits"), padding]),
+        np.concatenate([tracks if tracks.size else np.zeros(count), padding]) != 0,
+        [np.concatenate([way, padding - 1]).astype(np.int64) for way in ways],
+        writer.integers("tree_roots"), dict(zip(held, sets, strict=True)), (leaves, about[places], weights[places]),
+    )  # fmt: skip
+
+
+def _sets(values: Any) -> list[Any]:
+    """Sets of members, which NaN separates in a file."""
+    ends = np.flatnonzero(np.isnan(values))
+    parts = np.split(values, ends)
+    return [
+        part[~np.isnan(part)]
+        for part in (parts[:-1] if ends.size and ends[-1] == values.size - 1 else parts)
+        if values.size
+    ]
+
+
+def _sums(writer: _Writer, trees: _Trees, columns: int) -> str:
+    """Totals of what trees say, with base values; (N, columns)."""
+    total = trees.write(writer, columns, _AGGREGATES[writer.text("aggregate_function", "SUM")])
     base = writer.numbers("base_values")
     return writer.node("Add", total, writer.weight("base_values", base)) if base.size else total
 
 
 def _tree_regressor(writer: _Writer) -> None:
-    writer.finished(_sums(writer, "target", int(writer.number("n_targets", 1))), writer.outputs[0])
+    sums = _sums(writer, _by_names(writer, "target"), int(writer.number("n_targets", 1)))
+    writer.finished(sums, writer.outputs[0])
 
 
 def _tree_classifier(writer: _Writer) -> None:
-    labels, ids = writer.labels(), writer.integers("class_ids")
+    labels, trees = writer.labels(), _by_names(writer, "class")
+    ids = trees.said[1]
     if len(labels) != 2 or len({*ids.tolist()}) != 1:
-        writer.give_classes(_sums(writer, "class", len(labels)), labels)
+        writer.give_classes(_sums(writer, trees, len(labels)), labels)
         return
     if writer.numbers("base_values").size > 1:
         raise _NoForm("two base values for one score of two classes have no counterpart here")
-    positive = bool((writer.numbers("class_weights") >= 0).all())
-    writer.give_two_classes(_sums(writer, "class", 2, only=[int(ids[0])]), labels, positive)
+    if not 0 <= ids[0] < 2:
+        raise IndexError(f"class_ids has {ids[0]} for two classes")
+    positive = bool((trees.said[2] >= 0).all())
+    trees.said = trees.said[0], np.zeros_like(ids), trees.said[2]
+    writer.give_two_classes(_sums(writer, trees, 1), labels, positive)
+
+
+def _trees(writer: _Writer) -> None:
+    kinds, ends = ("AVERAGE", "SUM", "MIN", "MAX"), ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+    total = kinds[writer.choice("aggregate_function", 1, len(kinds))]
+    sums = _by_places(writer).write(writer, int(writer.number("n_targets", 1)), _AGGREGATES[total])
+    writer.finished(sums, writer.outputs[0], ends[writer.choice("post_transform", 0, len(ends))])
 
 
 _FORMS: dict[str, Callable[[_Writer], None]] = {
@@ -548,8 +595,8 @@ _FORMS: dict[str, Callable[[_Writer], None]] = {
     "Imputer": _imputer, "LabelEncoder": _encoder, "LinearClassifier": _linear_classifier,
     "LinearRegressor": _linear_regressor, "Normalizer": _normalizer, "OneHotEncoder": _one_hot,
     "SVMClassifier": _vector_classifier,
-    "SVMRegressor": _vector_regressor, "Scaler": _scaler, "TreeEnsembleClassifier": _tree_classifier,
-    "TreeEnsembleRegressor": _tree_regressor, "ZipMap": _table,
+    "SVMRegressor": _vector_regressor, "Scaler": _scaler, "TreeEnsemble": _trees,
+    "TreeEnsembleClassifier": _tree_classifier, "TreeEnsembleRegressor": _tree_regressor, "ZipMap": _table,
 }  # fmt: skip
 
 CLASSICAL = tuple(f"{DOMAIN}.{name}" for name in _FORMS)

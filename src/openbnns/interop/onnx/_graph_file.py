@@ -31,6 +31,7 @@ class GraphFile:
         self._axes: dict[str, tuple[str, int]] = {}  # the value and the axis that have a free size
         self._counted: dict[Polynomial | Factor, str] = {}  # sizes as tensors of one number
         self._weight_names, self._paths = names, paths
+        self.opsets = {"": OPSET}  # by domain
         self.nodes: list[Any] = []
         self.weights: dict[str, Array] = {}
         self._taken: set[str] = set(names.values())

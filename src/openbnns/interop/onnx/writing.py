@@ -13,7 +13,7 @@ from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
 from ...nn.names import input_names
 from ...nn.recording import latest_input_shapes, trace
-from ._graph_file import IR_VERSION, OPSET, GraphFile
+from ._graph_file import IR_VERSION, GraphFile
 from ._metadata import metadata_of
 from ._preparing import can_prepare, give_units, prepare
 from .errors import NoForm, OnnxError, Unsupported, require_onnx
@@ -68,7 +68,8 @@ def to_onnx(network: Module, path: str | os.PathLike[str], *, preprocessing: boo
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in file.weights.items()]
     bounds = list(file.bounds.values())
     made = onnx.helper.make_graph(file.nodes, type(network).__name__, inputs, ports, weights, value_info=bounds)
-    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", OPSET)], producer_name="openbnns")
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in file.opsets.items()]
+    model = onnx.helper.make_model(made, opset_imports=opsets, producer_name="openbnns")
     model.ir_version = IR_VERSION
     frozen = [
         name for name, parameter in network.named_parameters() if not parameter.requires_grad and name in file.weights

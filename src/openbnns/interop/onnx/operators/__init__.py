@@ -15,10 +15,11 @@ from . import (
     sampling,
     shapes,
     signals,
+    trees,
     windows,
 )  # fmt: skip
 
 __all__ = [
     "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products", "quantized",
-    "reductions", "resize", "sampling", "shapes", "signals", "windows",
+    "reductions", "resize", "sampling", "shapes", "signals", "trees", "windows",
 ]  # fmt: skip
