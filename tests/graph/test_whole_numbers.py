@@ -10,7 +10,7 @@ import pytest
 
 import openbnns
 from openbnns import engines, nn
-from openbnns.graph.calls import by_element, gathering, mixed_arithmetic
+from openbnns.graph.calls import by_element, gathering, mixed_arithmetic, scattering
 from openbnns.interop.converted.functions import Compare
 from openbnns.nn import functional as F
 from openbnns.nn.recording import recording_of
@@ -141,6 +141,51 @@ def test_lookups(seed: int) -> None:
     y = np.zeros((*whole.shape[:axis], len(in_a_row), *whole.shape[axis + 1 :]), np.float32)
     gathering(y, whole, in_a_row, axis, lambda: np.take(whole, in_a_row, axis, y))()
     np.testing.assert_array_equal(y, np.take(whole, in_a_row, axis))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_scattered_elements(seed: int) -> None:
+    """The last of several elements for one place stays, or all of them are added."""
+    random = np.random.RandomState(seed)
+    shape, axis = random.randint(1, 6, 3), int(random.randint(3))
+    dtype, adds = (np.float32, np.int64)[random.randint(2)], bool(random.randint(2))
+    whole = random.randint(-9, 10, shape).astype(dtype)
+    count = [random.randint(1, 9) if a == axis else n for a, n in enumerate(shape)]
+    if random.rand() < 0.2:
+        count[(axis + 1) % 3] = 1  # fewer than the whole has there: left to NumPy
+    part = random.randint(-9, 10, count).astype(dtype)
+    n, fallen = shape[axis], []
+    indices = random.randint(-n if seed % 4 == 0 else 0, n, count)
+    expected = whole.copy()
+    for place in np.ndindex(*count):
+        to = (*place[:axis], indices[place], *place[axis + 1 :])
+        expected[to] = part[place] + (expected[to] if adds else 0)
+
+    def in_numpy() -> None:
+        fallen.append(True)
+        np.copyto(y, expected)
+
+    y = whole.copy()
+    call = scattering(y, part, indices, axis, in_numpy, adds=adds)
+    call()
+    np.testing.assert_array_equal(y, expected)
+    alike = all(a == axis or m == k for a, (m, k) in enumerate(zip(shape, count, strict=True)))
+    assert bool(fallen) == (indices.min() < 0 or not alike or (adds and dtype == np.int64))
+
+
+@pytest.mark.parametrize("adds", [False, True])
+def test_scattering_refuses_numbers_that_name_no_entry(adds: bool) -> None:
+    class Scattered(nn.Module):
+        def forward(self, x: Any, numbers: Any) -> Any:
+            return (F.scatter_add if adds else F.scatter)(x, 1, numbers, x * 2.0)
+
+    net, x = Scattered().eval(), np.float32([[1, 2, 3], [4, 5, 6]])
+    for _ in range(3):
+        y = net(x, np.array([[1, 1, 0], [2, 0, 2]]))
+        expected = [[7, 8, 3], [14, 5, 26]] if adds else [[6, 4, 3], [10, 5, 12]]
+        np.testing.assert_array_equal(y, expected)
+    with pytest.raises(IndexError, match="axis 1 has 3 entries, so 3 is out of range"):
+        net(x, np.array([[1, 1, 0], [3, 0, 2]]))
 
 
 class Masked(nn.Module):

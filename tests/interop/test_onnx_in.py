@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from onnx_networks import FLOAT, INT64, RANDOM, by_reference, floats, make, node, write
 from openbnns import nn
@@ -525,6 +525,39 @@ def test_whole_numbers_that_numpy_moves_leave_all_sizes_free(tmp_path: Path) -> 
     kinds = {row[1]: row[3] for row in rows}
     assert kinds["CustomFunction"] == "Python"  # the copies
     assert kinds["Slice"] == kinds["Permute"] == "native"
+
+
+@pytest.mark.parametrize(("axis", "values"), [(-1, (0, 1)), (0, (0, 1)), (1, (0.1, 0.3))])
+def test_steps_of_a_decoder_need_no_numpy(tmp_path: Path, axis: int, values: tuple[float, float]) -> None:
+    """One hot vectors, whole numbers put among others, and masks made of them."""
+    nodes = [
+        node("OneHot", "i depth values", "hot", axis=axis), node("ScatterElements", "row i i", "put", axis=1),
+        node("Cast", "put", "mask", to=TensorProto.BOOL), node("Cast", "mask", "seen", to=FLOAT),
+        node("TopK", "w one", "best at"),
+    ]  # fmt: skip
+    weights = {
+        "depth": np.array(5), "values": np.float32(values), "row": np.arange(-2, 6).reshape(2, 4), "one": np.array([1]),
+    }  # fmt: skip
+    inputs = {"i": [2, 3], "w": [2, 1]}
+    path = write(tmp_path / "m.onnx", nodes, inputs, ["hot", "put", "seen", "best", "at"], weights, kinds={"i": INT64})
+    net = nn.from_onnx(path, batch_axis=None)
+    for first in (0, -2, 3):  # in range; from the end; beyond the depth, which is nowhere
+        i, w = np.array([[first, 1, first], [2, 3, 3]]), floats(2, 1)
+        whole = np.arange(5).reshape([5 if a == axis % 3 else 1 for a in range(3)])
+        chosen = np.expand_dims(np.where((i >= -5) & (i < 5), i % 5, 5), axis) == whole
+        for _ in range(3):
+            hot, put, seen, best, at = net(i, w)
+        np.testing.assert_array_equal(hot, np.where(chosen, np.float32(values[1]), np.float32(values[0])))
+        expected = np.arange(-2, 6).reshape(2, 4)
+        for r in range(2):
+            for number in i[r]:
+                expected[r, number] = number
+        np.testing.assert_array_equal(put, expected)
+        np.testing.assert_array_equal(seen, expected != 0)
+        np.testing.assert_array_equal(best, w)
+        np.testing.assert_array_equal(at, [[0], [0]])
+    rows = net.program(((2, 3), (2, 1)), training=False).describe().rows
+    assert {row[3] for row in rows} <= {"native", "settled"}, rows
 
 
 @pytest.mark.parametrize("seed", range(8))

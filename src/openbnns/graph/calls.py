@@ -129,6 +129,34 @@ def gather(target: Array, whole: Array, indices: Array, axis: int, in_numpy: Cal
         in_numpy()
 
 
+def scattering(
+    target: Array, part: Array, indices: Array, axis: int, in_numpy: Callable[[], object], *, adds: bool = False
+) -> Call:
+    """A call that writes, or adds, elements to those of ``target`` that numbers, one for each, name along an axis.
+
+    Native code takes numbers from 0 on, and parts as large as the whole along all other axes; anything else, and refusing
+    numbers that name no entry, is for ``in_numpy``.
+    """
+    arrays = target, part, indices
+    plain = all(map(_is_plain, arrays)) and 0 < target.ndim <= _MOST_AXES and indices.dtype == np.int64
+    others = [n == m or i == axis for i, (n, m) in enumerate(zip(part.shape, target.shape, strict=True))]
+    alike = target.dtype == part.dtype and part.shape == indices.shape and (target.dtype == np.float32 or not adds)
+    if engines._core is None or not plain or not alike or not all(others):
+        return NumpyCall(in_numpy)
+    return PlanCall(scatter_elements, _ADDS if adds else _WRITES, *arrays, axis, in_numpy)
+
+
+_WRITES, _ADDS = range(2)  # Scattering
+
+
+def scatter_elements(
+    kind: int, target: Array, part: Array, indices: Array, axis: int, in_numpy: Callable[[], object]
+) -> None:
+    """Write or add elements along an axis, natively if the numbers are in range."""
+    if not engines._core.select_plain(kind, target, part, indices, axis):
+        in_numpy()
+
+
 def listed(calls: Calls | Callable[[], object]) -> list[Any]:
     """Calls in the order in which they are made.
 

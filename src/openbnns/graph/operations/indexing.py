@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import EmbeddingLayer, ReductionFunction, Shape, scatter
-from ..calls import Calls, NumpyCall, PlanCall, clearing, computing, copying, gathering
+from ..calls import Call, Calls, NumpyCall, PlanCall, clearing, computing, copying, gathering, scattering
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
@@ -180,12 +180,10 @@ class PutAlong(Operation):
         base, indices, source = x
         source = source[tuple(map(slice, indices.shape))]
         if self.adds:
-            return [copying(y, base), _adding(source, indices, y, self.axis, self._who)]
-
-        def put() -> None:
-            y[_places(indices, self.axis, y, self._who)] = source
-
-        return [copying(y, base), put]
+            in_numpy: Call = _adding(source, indices, y, self.axis, self._who)
+        else:
+            in_numpy = NumpyCall(lambda: y.__setitem__(_places(indices, self.axis, y, self._who), source))
+        return [copying(y, base), scattering(y, source, indices, self.axis, in_numpy, adds=self.adds)]
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         calls: list[Calls] = []

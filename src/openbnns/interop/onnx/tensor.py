@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.calls import Calls, by_element, copying
+from ...graph.calls import Calls, by_element, computing, copying, scattering
 from ...graph.graph import current_graph
 from ...graph.sizes import Shape, Size, bound, broadcast, product
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
@@ -21,6 +21,9 @@ from ..converted.tensors import ForeignTensor, Misfit, kind_of, sizes_array
 from ._call import Call
 from ._numpy import compute
 from ._operator import OPERATORS
+
+_CONVERSIONS = ("convert", "int32", "bool")
+_PUT_ALONG = "put along"
 
 
 def constant_of(x: ForeignTensor | None, what: str) -> Any:
@@ -142,11 +145,18 @@ class Recipe:
             return None
         held = [x.held if x.constant else next(given) for x in self.tensors if x is not None]
         name = operator.native if isinstance(operator.native, str) else operator.native(self.call)
-        operands = held[:1] if name in ("convert", "int32") else held
+        if name == _PUT_ALONG and all(x.dtype == np.int64 for x in held):
+            base, indices, updates = held
+            axis = self.call.integer("axis", 0) % max(1, base.ndim)
+            in_numpy = computing(target, lambda: compute(self.body, self.call, held)[0])
+            return [copying(target, base), scattering(target, updates, indices, axis, in_numpy)]
+        operands = held[:1] if name in _CONVERSIONS else held
         exact = all(x.dtype in (np.int64, np.float32) or (i and x.dtype == np.int32) for i, x in enumerate(operands))
         if name and exact and len(operands) <= 2:
             formula = partial(compute, self.body, self.call)
             same = [x.astype(np.int64) if x.dtype == np.int32 else x for x in operands]
+            if name == "bool":
+                return by_element(target, "ne", np.not_equal, same[0], np.zeros((), np.int64))
             return by_element(target, name, lambda *x: formula([*x, *held[len(x) :]])[0], *same)
         if operator.moves and len(arrays) == 1 and arrays[0] is held[0] and held[0].dtype == np.int64:
             (moved,) = compute(self.body, self.call, held)

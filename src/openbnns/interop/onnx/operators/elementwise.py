@@ -446,7 +446,8 @@ def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
 
 def _conversion(call: Call) -> str:
     wanted = numpy_type(call.integer("to"))
-    return "convert" if wanted == np.int64 else "int32" if wanted == np.int32 else ""
+    names = {np.dtype(np.int64): "convert", np.dtype(np.int32): "int32", np.dtype(np.bool_): "bool"}
+    return "" if wanted is None else names.get(wanted, "")
 
 
 @operator(MASKS, "CastLike", compute=_of_type, records_whole=True, by_element=True, ignores=("saturate", "round_mode"))

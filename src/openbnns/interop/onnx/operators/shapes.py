@@ -407,8 +407,17 @@ def _one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Any:
 
 @operator(PARTS, "OneHot", compute=_one_hot, records_whole=True, shaping=(1,), settings=(1, 2))
 def one_hot(call: Call, indices: ForeignTensor, depth: ForeignTensor, values: ForeignTensor) -> Any:
-    constant_of(depth, "depth"), constant_of(values, "values")
-    return by_numpy(call, [indices, depth, values])
+    count, held = int(constant_of(depth, "depth").item()), constant_of(values, "values")
+    if indices.kind == "f" or held.dtype.kind != "f" or count < 1:
+        return by_numpy(call, [indices, depth, values])
+    limited((count,))
+    axis = call.integer("axis", -1)
+    axis = axis % (indices.rank + 1)
+    places = np.arange(count).reshape(-1, *(1,) * (indices.rank - axis))
+    whole = F.unsqueeze(indices.whole, axis)
+    here = F.logical_or(F.eq(whole, places), F.eq(whole, places - count))  # numbers may count from the end
+    off, on = held.astype(np.float32).ravel()
+    return ForeignTensor(here if (off, on) == (0, 1) else F.where(here, float(on), float(off)))
 
 
 def _triangle(call: Call, x: Array, k: Array | None = None) -> Any:
@@ -525,7 +534,11 @@ def _put_at(call: Call, x: Array, places: Places, updates: Array) -> Any:
     return result
 
 
-@operator(PARTS, "ScatterElements", "Scatter", compute=_put_along)
+def _native_put(call: Call) -> str:
+    return "put along" if call.text("reduction", "none") == "none" else ""
+
+
+@operator(PARTS, "ScatterElements", "Scatter", compute=_put_along, native=_native_put)
 def scatter_elements(call: Call, x: ForeignTensor, indices: ForeignTensor, updates: ForeignTensor) -> ForeignTensor:
     axis, how = x.axis(call.integer("axis", 0)), call.text("reduction", "none")
     if how in ("mul", "max", "min"):
