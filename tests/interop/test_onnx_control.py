@@ -218,6 +218,36 @@ def test_a_loop_whose_length_is_computed(kind: str, tmp_path: Path) -> None:
         net.compile_inference(5)
 
 
+def test_steps_of_loops_share_what_they_all_compute(tmp_path: Path) -> None:
+    """A product of a value from outside is computed once, those of the state in every step; gradients are added."""
+    body = [
+        node("MatMul", "x w", "p"), node("Mul", "p half", "q"), node("MatMul", "h v", "r"), node("Add", "q r", "s"),
+        node("Tanh", "s", "g"), node("Identity", "before", "goes_on"),
+    ]  # fmt: skip
+    state = [info("i", INT64, []), info("before", BOOL, []), info("h")]
+    inner = graph(body, [info("goes_on", BOOL), info("g")], state, {"half": np.float32(0.5)})
+    held = {"w": 0.3 * floats(3, 3), "v": 0.3 * floats(3, 3), "yes": np.array(True)}
+    nodes = [node("Loop", "steps yes x", "y", body=inner)]
+    path = write(tmp_path / "m.onnx", nodes, {"x": ["N", 3], "steps": []}, ["y"], held, kinds={"steps": INT64})
+
+    def compute(x: Any, steps: Any) -> Any:
+        h = x
+        for _ in range(int(steps)):
+            h = np.tanh(0.5 * (x @ held["w"]) + h @ held["v"])
+        return [h]
+
+    net = nn.from_onnx(path)
+    for steps in (3, 1, 5, 3):
+        check(path, floats(4, 3), np.array(steps), net=net, function=compute)
+        check_gradients(net, [floats(4, 3), np.array(steps)])
+    (recording,) = (r for r in net._recordings if not r.graph.training)
+    counts = {
+        sum(type(operation).__name__ == "MatrixProduct" for operation in made.operations)
+        for made in (recording.graph, *recording._others)
+    }
+    assert counts >= {1 + 3, 1 + 5}
+
+
 def test_long_loops_take_few_recordings(tmp_path: Path) -> None:
     """The condition of a step is expected to be that of the step before."""
     inner = graph(

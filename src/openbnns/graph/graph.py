@@ -17,7 +17,7 @@ import numpy as np
 from .. import engines
 from .operation import CalledFunction, Convert, Operation
 from .parameter import Parameter
-from .passes import drop_unused, fuse
+from .passes import drop_unused, fuse, share_equal
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Tensor, recorded_graph
 
@@ -42,7 +42,9 @@ class Graph:
     their modes.
     """
 
-    passes: ClassVar[list[Callable[[Sequence[Operation], Sequence[Tensor]], list[Operation]]]] = [drop_unused, fuse]
+    passes: ClassVar[list[Callable[[Sequence[Operation], Sequence[Tensor]], list[Operation]]]] = [
+        drop_unused, share_equal, fuse,
+    ]  # fmt: skip
     """The passes over a recorded graph, in the order in which they run."""
 
     def __init__(
