@@ -62,11 +62,11 @@ class Program(T.Module):
 
     def value(self, kinds: str, allowed: Callable[[Any], bool] = lambda x: x.ndim > 1) -> Any:
         """A value of one of these kinds, rather a late one; None if there is none."""
-        found = [x for x in self.values if kind_of(x) in kinds and allowed(x)]
-        if not found:
+        candidates = [x for x in self.values if kind_of(x) in kinds and allowed(x)]
+        if not candidates:
             return None
-        late = min(int(self.random.exponential(2.5)), len(found) - 1)
-        return found[-1 - late] if self.chance(0.7) else self.one(found)
+        late = min(int(self.random.exponential(2.5)), len(candidates) - 1)
+        return candidates[-1 - late] if self.chance(0.7) else self.one(candidates)
 
     def pair(self, kinds: str) -> Any:
         a = self.value(kinds)
