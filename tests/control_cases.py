@@ -211,7 +211,8 @@ def _random_nodes(random: Any, before: str, after: str, weights: dict[str, Any],
             nodes.append(node("Add", f"{before} shift", y))
         elif kind == 3:
             ways = [
-                graph(_random_nodes(random, before, f"{y}_{w}", weights, depth + 1), [info(f"{y}_{w}")]) for w in "te"
+                graph(_random_nodes(random, before, f"{y}_{w}", weights, depth + 1), [info(f"{y}_{w}")])
+                for w in ("then", "else")
             ]
             nodes += [
                 node("ReduceSum", before, f"s_{y}", keepdims=0), node("Greater", f"s_{y} zero", f"c_{y}"),
