@@ -13,6 +13,8 @@ from control_cases import CASES, random_nest
 from onnx_networks import as_list
 from openbnns import nn
 
+pytestmark = pytest.mark.peers
+
 
 def run(path: Path, given: list[Any]) -> list[Any]:
     import onnxruntime

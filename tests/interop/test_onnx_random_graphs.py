@@ -52,11 +52,11 @@ class Drawing:
 
     def value(self, kinds: str, allowed: Callable[[tuple[int, ...]], bool] = lambda shape: True) -> Value | None:
         """One of these kinds, rather a late one."""
-        found = [v for v in self.values if v[1] in kinds and allowed(v[2])]
-        if not found:
+        candidates = [v for v in self.values if v[1] in kinds and allowed(v[2])]
+        if not candidates:
             return None
-        late = min(int(self.random.exponential(2.5)), len(found) - 1)
-        return found[-1 - late] if self.chance(0.7) else self.one(found)
+        late = min(int(self.random.exponential(2.5)), len(candidates) - 1)
+        return candidates[-1 - late] if self.chance(0.7) else self.one(candidates)
 
     def pair(self, kind: str) -> tuple[Value, Value, tuple[int, ...]] | None:
         """Two values of a kind, or a value and a constant, in any order, and the shape of what they give."""
