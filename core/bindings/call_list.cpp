@@ -191,6 +191,13 @@ void bind_call_list(nb::module_& m) {
       .def("redirect", &CallList::redirect, "planned"_a, "given"_a,
            nb::sig("def redirect(self, planned: object, given: object) -> bool"));
   m.def("new_weights_version", &new_weights_version);
+  m.def(
+      "make_on_weights",
+      [](uint64_t weights, nb::callable call) {
+        const KnownWeights known(weights);
+        call();
+      },
+      "weights"_a, "call"_a, nb::sig("def make_on_weights(weights: int, call: object) -> None"));
 }
 
 }  // namespace openbnns

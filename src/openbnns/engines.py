@@ -159,6 +159,11 @@ def _refuse(said: str) -> NoReturn:
     raise ValueError(said)
 
 
+def new_weights_version() -> int:
+    """A number by which native code knows weights that stay as they are, so that it prepares them once; 0 without such code."""
+    return 0 if _core is None else int(_core.new_weights_version())
+
+
 def accuracy() -> str:
     """How the native engine computes in filters created from now on: ``"fast"`` or ``"exact"``.
 

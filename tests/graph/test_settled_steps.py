@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns import nn
+from openbnns import engines, nn
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
 from openbnns.nn.recording import recording_of
@@ -111,3 +111,22 @@ def test_settled_steps_run_when_a_parameter_changes() -> None:
     assert net(x).tolist() == [[6, 12]] and len(calls) == 1
     rows = net.program(1, training=False).describe().rows
     assert "settled" in {row[3] for row in rows}
+
+
+@pytest.mark.parametrize("layer", [lambda: nn.Linear(64), lambda: nn.Conv2d(32, 3, padding=1)])
+def test_timed_calls_prepare_weights_no_more_than_runs(layer: Any) -> None:
+    """Weights as native code has prepared them in a run still serve: a change that no version tells has no effect."""
+    shape = (64, 48) if isinstance(layer(), nn.Linear) else (2, 32, 14, 14)
+    net = layer().eval()
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    net(x)
+    program = net.program(len(x), training=False)
+    program.fill(0, x)
+    version = engines.new_weights_version()
+    for _ in range(3):
+        before = program.forward(version).copy()
+    net.weight.array[...] = 0
+    program.timed(weights=version)
+    np.testing.assert_array_equal(program.outputs[0], before)
+    program.timed(weights=engines.new_weights_version())
+    assert not np.array_equal(program.outputs[0], before)

@@ -183,6 +183,14 @@ def name_of(call: Callable[[], object]) -> str:
     return name if plain else f"{type(owner).__name__}.{name}"
 
 
+def make_on_weights(weights: int, call: Callable[[], object]) -> None:
+    """Make a call on parameters of this version, as :meth:`CallList.run` makes its calls."""
+    if engines._core is None:
+        call()
+    else:
+        engines._core.make_on_weights(weights, call)
+
+
 def in_turn(calls: Sequence[Callable[[], object]]) -> None:
     """Make calls one after the other."""
     for call in calls:

@@ -24,7 +24,7 @@ from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
 from . import portions, waiting
-from .calls import Call, CallList, adding, arrays, clearing, copying, in_turn, listed, name_of
+from .calls import Call, CallList, adding, arrays, clearing, copying, in_turn, listed, make_on_weights, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
 from .memory import Arena, Block, plan
@@ -751,24 +751,27 @@ class Program:
                 return operation
         return None
 
-    def timed(self, cotangents: Sequence[Array | None] | None = None) -> list[TimedCall]:
-        """Make all calls once, each by itself; in training the backward pass begins with these gradients of the outputs."""
-        rows = self._timed_pass(self.forward_calls, self._forward, backward=False)
+    def timed(self, cotangents: Sequence[Array | None] | None = None, weights: int = 0) -> list[TimedCall]:
+        """Make all calls once, each by itself; in training the backward pass begins with these gradients of the outputs.
+
+        ``weights`` is the version of all parameters that the runs before had, so that these calls prepare no more than theirs.
+        """
+        rows = self._timed_pass(self.forward_calls, self._forward, weights, backward=False)
         if self.training:
             given = [np.ones_like(y) for y in self.outputs] if cotangents is None else cotangents
             self.fill_gradients(given)
-            rows += self._timed_pass(self.backward_calls, self._backward, backward=True)
+            rows += self._timed_pass(self.backward_calls, self._backward, weights, backward=True)
         return rows
 
     def _timed_pass(
-        self, passes: Sequence[tuple[Operation, Sequence[Call]]], calls: CallList, *, backward: bool
+        self, passes: Sequence[tuple[Operation, Sequence[Call]]], calls: CallList, weights: int, *, backward: bool
     ) -> list[TimedCall]:
         kinds, settling = iter(calls.kinds()), set(map(id, self._settling.calls))
         rows = []
         for operation, own in passes:
             for call in own:
                 began = perf_counter()
-                call()
+                make_on_weights(weights, call)
                 kind = "settled" if id(call) in settling else next(kinds)
                 rows.append(TimedCall(operation, call, kind, backward, perf_counter() - began))
         return rows
@@ -779,22 +782,23 @@ class Program:
         It runs both passes twice, and once more call by call, on the numbers that are there; whole ones are 1, or 0 where there
         is no entry 1.
         """
+        weights = 0 if self.training else engines.new_weights_version()  # steps of training change them
         whole = [array for array in self.inputs if array.dtype.kind in "iub"]
         for number in (1, 0):
             for array in whole:
                 array.fill(number)
             try:
-                self.forward()
+                self.forward(weights)
                 break
             except (ValueError, IndexError):
                 if not whole or number == 0:
                     raise
         for _ in range(2):
-            self.forward()
+            self.forward(weights)
             if self.training:
                 self.fill_gradients([np.ones_like(y) for y in self.outputs])
                 self.backward()
-        rows = self.timed()
+        rows = self.timed(weights=weights)
         cells = [
             ("backward" if row.backward else "forward", type(row.operation).__name__, name_of(row.call), row.kind,
              f"{1e3 * row.seconds:.3f}") for row in rows

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import engines
 from .._table import Table
 from .calls import NumpyCall, name_of
 from .gradients import is_trained
@@ -269,12 +270,12 @@ class Path:
             for v in self.graph.inputs
         ]
 
-    def timed(self) -> Iterator[tuple[str, TimedCall | None]]:
+    def timed(self, weights: int) -> Iterator[tuple[str, TimedCall | None]]:
         """The calls of the segments for the sizes of the latest run, and None for what runs in between, with its title."""
         for segment in self.segments:
             program = next(reversed(segment.bound.values())).program if segment.bound else None
             if program is not None:
-                for row in program.timed():
+                for row in program.timed(weights=weights):
                     yield type(row.operation).__name__, row
             if segment.following is not None:
                 yield segment.following.title, None
@@ -435,9 +436,10 @@ class SegmentedProgram:
 
     def describe(self) -> Table:
         """The calls of the latest run in their order, and what finds sizes in between."""
-        self.forward()
+        weights = 0 if self.training else engines.new_weights_version()
+        self.forward(weights)
         rows = []
-        for title, row in self._path.timed():
+        for title, row in self._path.timed(weights):
             if row is None:
                 rows.append(("forward", title, "finds sizes", "NumPy", ""))
             else:

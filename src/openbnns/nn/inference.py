@@ -70,7 +70,7 @@ class CompiledInference:
         self._quantized: Graph | None = None
         if of_bytes:
             self._quantized, self.quantization = quantize(self._frozen, batch_size, calibration, float32_layers)
-        self._weights = 0 if engines._core is None else engines._core.new_weights_version()
+        self._weights = engines.new_weights_version()
         self._making = Lock()
         self._own = local()
         if self._frozen.built:

@@ -374,6 +374,7 @@ class _Measured:
 
     def __init__(self, network: Module, program: Program, random: np.random.Generator) -> None:
         self.network, self.program = network, program
+        self.weights = 0 if program.training else engines.new_weights_version()  # steps of training change them
         self.cotangents = [
             random.standard_normal(y.shape).astype(np.float32) if y.dtype.kind == "f" else None for y in program.outputs
         ]
@@ -398,13 +399,13 @@ class _Measured:
         """Whole passes, then the same steps one by one."""
         program = self.program
         program.seed(0, 0)
-        self.passes[0].append(_seconds(program.forward))
+        self.passes[0].append(_seconds(lambda: program.forward(self.weights)))
         if program.training:
             program.fill_gradients(self.cotangents)
             self.passes[1].append(_seconds(lambda: program.backward(input_gradients=False)))
         program.seed(0, 0)
         sums: dict[tuple[Operation, bool], float] = {}
-        for row in program.timed(self.cotangents):
+        for row in program.timed(self.cotangents, self.weights):
             key = row.operation, row.backward
             sums[key] = sums.get(key, 0.0) + row.seconds
         for (operation, backward), seconds in sums.items():

@@ -248,7 +248,7 @@ def _agreement(outputs: Sequence[Array], wanted: Sequence[Array]) -> float | Non
 def _times(*programs: Program) -> list[float]:
     """The seconds that the fastest of some runs of each program takes, by turns."""
     times: list[list[float]] = [[] for _ in programs]
-    weights = [_version() for _ in programs]
+    weights = [engines.new_weights_version() for _ in programs]
     for turn in range(_TIMED + 2):
         for program, version, seconds in zip(programs, weights, times, strict=True):
             began = perf_counter()
@@ -256,7 +256,3 @@ def _times(*programs: Program) -> list[float]:
             if turn >= 2:  # the first ones prepare what others use
                 seconds.append(perf_counter() - began)
     return [min(seconds) for seconds in times]
-
-
-def _version() -> int:
-    return 0 if engines._core is None else int(engines._core.new_weights_version())
