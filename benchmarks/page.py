@@ -247,8 +247,8 @@ def _others(results: Results) -> Section | None:
     figures = [f for f in results.figures if not f["peers"] and f["value"] is not None]
     if not figures:
         return None
-    rows = [(f["name"], Cell(f"{short(f['value'])} {f['unit']}", f["value"]), _goal(f), f["note"]) for f in figures]
-    shown = table(("figure", "value", "goal", "note"), rows, words=1)
+    rows = [(f["name"], f["note"], _goal(f), Cell(f"{short(f['value'])} {f['unit']}", f["value"])) for f in figures]
+    shown = table(("figure", "note", "goal", "value"), rows, words=3)
     return Section(
         "figures", "Other figures", [Panel("Single numbers", folded(f"Show {len(rows)} figures", shown), wide=True)]
     )
