@@ -73,9 +73,13 @@ def vectors_of_classes(random: np.random.RandomState, kind: str) -> dict[str, An
     classes = int(random.randint(2, 5))
     counts, pairs = random.randint(1, 5, classes), classes * (classes - 1) // 2
     vectors = int(counts.sum())
+    coefficients = random.standard_normal((classes - 1) * vectors)
+    coefficients[0] = -abs(
+        coefficients[0]
+    )  # those of trained models have both signs; without one they mean something else
     made: dict[str, Any] = {
         "classlabels_ints": (3 + np.arange(classes)).tolist(), "vectors_per_class": counts.tolist(), "kernel_type": kind,
-        "coefficients": random.standard_normal((classes - 1) * vectors).tolist(), "kernel_params": [0.3, 0.5, 3.0],
+        "coefficients": coefficients.tolist(), "kernel_params": [0.3, 0.5, 3.0],
         "support_vectors": random.standard_normal(vectors * FEATURES).tolist(), "rho": random.standard_normal(pairs).tolist(),
     }  # fmt: skip
     if random.randint(2):
