@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from openbnns import nn
@@ -148,3 +150,23 @@ def test_other_factors_stay(case: str) -> None:
     assert len(kinds(program, Arithmetic)) == 1
     (convolution,) = kinds(program, Convolution)
     assert not convolution.computed
+
+
+def test_constant_weights_of_files(tmp_path: Path) -> None:
+    """Weights that a file has as constants belong to no module; their factors are folded all the same."""
+    random = np.random.default_rng(3)
+    w, factor = random.standard_normal((4, 3, 3, 3)), random.standard_normal((4, 1, 1))
+    made = {"w": w.astype(np.float32), "factor": factor.astype(np.float32)}
+    nodes = [
+        onnx.helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(a)) for name, a in made.items()
+    ]
+    nodes += [onnx.helper.make_node("Conv", ["x", "w"], ["y"]), onnx.helper.make_node("Mul", ["y", "factor"], ["z"])]
+    ports = [onnx.helper.make_tensor_value_info(name, 1, ["N", None, None, None]) for name in "xz"]
+    ports[0].type.tensor_type.shape.dim[1].dim_value = 3
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ports[:1], ports[1:])), tmp_path / "m.onnx")
+    net = nn.from_onnx(tmp_path / "m.onnx")
+    x = random.standard_normal((2, 3, 6, 7)).astype(np.float32)
+    plain = nn.Conv2d(4, 3, bias=False).build((3, 6, 7))
+    plain.weight.data[...] = made["w"]
+    for _ in range(3):
+        assert_close([net(x)], [plain(x) * made["factor"]])

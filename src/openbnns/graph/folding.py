@@ -92,8 +92,8 @@ def _folded(convolution: Operation, following: Arithmetic, x: Tensor, factor: Te
     ):
         return None
     graph = y.graph
-    weight, bias = (
-        graph.parameter(v) if isinstance(v, Parameter) else v for v in (convolution.weight, convolution.bias)
+    weight, bias = (  # those of constants belong to the operation alone
+        graph.parameter(v, own=False) if isinstance(v, Parameter) else v for v in (convolution.weight, convolution.bias)
     )
     made: list[Operation] = []
 

@@ -220,10 +220,11 @@ class Graph:
                     {name: _exchanged(one, value, made.output) for name, one in named.items()},
                 )
 
-    def parameter(self, parameter: Parameter) -> Tensor:
-        """A parameter as a value."""
+    def parameter(self, parameter: Parameter, *, own: bool = True) -> Tensor:
+        """A parameter as a value; it must belong to the network, unless it stands for a constant (``own=False``)."""
         if id(parameter) not in self._leaves:
-            self.require_own(parameter)
+            if own:
+                self.require_own(parameter)
             parameter.make(parameter.shape, self.generator)
             parameter.used = True
             value = Tensor(self, parameter.shape, leaf=parameter)
