@@ -10,29 +10,14 @@ import onnx
 import pytest
 
 from openbnns import nn
-from openbnns.graph import inference
 from openbnns.graph.operations.convolution import Convolution
 from openbnns.graph.operations.elementwise import Arithmetic
 from openbnns.graph.operations.padding import Padding
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
-from openbnns.nn.recording import separate_graph
+from passes_for_inference import compared
 
 Array = np.ndarray[Any, Any]
-
-
-def compared(net: nn.Module, x: Array) -> tuple[list[Array], list[Array], Program]:
-    """The outputs without and with the passes, and the program with them."""
-    net.eval()
-    graph, _ = separate_graph(net, (x.shape,), training=False)
-    results = []
-    for one in (graph, inference.for_inference(graph)):
-        program = Program(one, graph.sizes.numbers, training=False)
-        for _ in range(3):  # the later runs are native lists
-            program.fill(0, x)
-            program.forward()
-        results.append([y.copy() for y in program.outputs])
-    return results[0], results[1], program
 
 
 def kinds(program: Program, kind: type) -> list[Any]:

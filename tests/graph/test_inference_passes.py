@@ -12,11 +12,10 @@ import pytest
 
 import openbnns
 from openbnns import nn
-from openbnns.graph import inference
 from openbnns.graph.operations.chain import Chain
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
-from openbnns.nn.recording import separate_graph
+from passes_for_inference import compared
 
 Array = np.ndarray[Any, Any]
 
@@ -54,25 +53,12 @@ class RandomFormula(nn.Module):
 
 def both(net: nn.Module, x: Array, threads: int = 1) -> tuple[list[Array], list[Array], Program]:
     """The outputs without and with the passes, and the program with them."""
-    net.eval()
     before = openbnns.get_num_threads()
     openbnns.set_num_threads(threads)
     try:
         return compared(net, x)
     finally:
         openbnns.set_num_threads(before)
-
-
-def compared(net: nn.Module, x: Array) -> tuple[list[Array], list[Array], Program]:
-    graph, _ = separate_graph(net, (x.shape,), training=False)
-    results = []
-    for one in (graph, inference.for_inference(graph)):
-        program = Program(one, graph.sizes.numbers, training=False)
-        for _ in range(3):  # the later runs are native lists
-            program.fill(0, x)
-            program.forward()
-        results.append([y.copy() for y in program.outputs])
-    return results[0], results[1], program
 
 
 def chains_of(program: Program) -> list[Chain]:
