@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from ...graph import operations
-from ...graph.graph import Graph, InBranch, current_graph, recording
+from ...graph.graph import InBranch, recording
 from ...graph.sizes import AnySize, Size, is_same_shape, product
 from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
 from ...nn.recording import NetworkGraph
-from .every_way import Way, either
+from .every_way import Way, either, is_for_file, recorded_now
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit
 
 MOST_STEPS = 1_000
@@ -55,7 +55,7 @@ def read_numbers(x: ForeignTensor, what: str, example: int = _EXAMPLE) -> list[A
         )
     if x.constant:
         return [n if isinstance(n, Size) else int(n) for n in x.held.ravel()]
-    graph, value = _graph(), x.value
+    graph, value = recorded_now(), x.value
     count = int(product(x.shape))
     if count > _MOST_READ:
         raise Misfit(f"{what} is computed from the inputs and has {count} elements; {_MOST_READ} are the most")
@@ -72,7 +72,7 @@ def sized_by_data(
     function: type[Function], *arguments: Any, shapes: Sequence[Sequence[AnySize | str]], kinds: str
 ) -> tuple[ForeignTensor, ...]:
     """Record a function in NumPy; text in a shape names a size that its results tell. ``kinds`` are those of the results."""
-    graph = _graph()
+    graph = recorded_now()
     given = [x.value if isinstance(x, ForeignTensor) else x for x in arguments]
     sizes: dict[str, AnySize] = {}
     places: dict[str, tuple[int, int | None, int]] = {}
@@ -102,9 +102,9 @@ def branch(
     ways = list(named_ways.values())
     if condition.constant:
         return list(ways[0 if _single(condition) else 1](captured))
-    if _graph().every_way:
+    if is_for_file():
         return either(condition, captured, named_ways)
-    sizes = _graph().sizes
+    sizes = recorded_now().sizes
     place = sizes.place
     made = _both(condition, captured, ways)
     sizes.place = place  # which operations of the ways have changed
@@ -117,7 +117,7 @@ def holds(condition: ForeignTensor) -> bool:
     """True if a condition holds, which a recording relies on if a run computes it."""
     if condition.constant:
         return _single(condition)
-    if _graph().every_way:
+    if is_for_file():
         raise Misfit("steps that are known to be made are followed by others that depend on numbers")
     return _decided(condition)
 
@@ -142,7 +142,7 @@ def _both(
     condition: ForeignTensor, captured: Mapping[str, ForeignTensor], ways: Sequence[Way]
 ) -> list[ForeignTensor] | None:
     """Both outcomes as separate graphs; None if their results differ in shape, or sizes in them depend on numbers."""
-    outer = _graph()
+    outer = recorded_now()
     changing = {name: x for name, x in captured.items() if isinstance(x, ForeignTensor) and isinstance(x.held, Tensor)}
     if any(not isinstance(x, ForeignTensor) for x in captured.values()):
         return None
@@ -195,9 +195,3 @@ class Steps:
             raise Misfit(
                 f"it has not ended after {self.most} steps, which are the most that loops of a network may take"
             )
-
-
-def _graph() -> Graph:
-    graph = current_graph()
-    assert graph is not None
-    return graph

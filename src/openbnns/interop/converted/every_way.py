@@ -106,14 +106,14 @@ class Repeat(Operation):
 
 def is_for_file() -> bool:
     """True if the graph that is being recorded is to hold every way that runs may take."""
-    return _graph().every_way
+    return recorded_now().every_way
 
 
 @contextmanager
 def tried() -> Iterator[Callable[[Any], Any]]:
     """Record in a graph that is thrown away, in the block, which gets a function for tensors from outside, and ends early if it
     fails."""
-    outer = _graph()
+    outer = recorded_now()
     inner = InnerGraph(outer, outer.sizes.inner())
     with recording(inner.graph), suppress(*NODE_ERRORS):
         yield inner.take
@@ -129,7 +129,7 @@ returns the condition to go on, the next states, and the parts that are stacked.
 
 def either(condition: ForeignTensor, captured: Mapping[Any, Any], ways: Mapping[str, Way]) -> list[Any]:
     """The results of the first way if a condition holds, else of the second; ``captured`` are the tensors that they read."""
-    outer = _graph()
+    outer = recorded_now()
     recorded = [_recorded_way(outer, captured, way, name) for name, way in ways.items()]
     first, second = (list(_flat(results)) for _, results in recorded)
     if list(map(_length, recorded[0][1])) != list(map(_length, recorded[1][1])):
@@ -181,7 +181,7 @@ def repeated(
     A state is taken to stay as it is, and then to keep its sizes, until a recording of the body shows that it does not. One that
     is ``unread`` in the body, by its number, begins with anything if a first step is certain.
     """
-    outer, before = _graph(), list(_flat(states))
+    outer, before = recorded_now(), list(_flat(states))
     begins = condition is None and (most is None or (isinstance(most, int) and most > 0))
     changing: dict[int, list[AnySize | None]] = {}  # shapes of the states that steps change; None for sizes that change
     while True:
@@ -342,7 +342,8 @@ def _of_rank(x: ForeignTensor, rank: int, inner: InnerGraph) -> ForeignTensor:
         return ForeignTensor(reshaped(x, (1,) * rank), x.kind)
 
 
-def _graph() -> Graph:
+def recorded_now() -> Graph:
+    """The graph that is being recorded."""
     graph = current_graph()
     assert graph is not None
     return graph

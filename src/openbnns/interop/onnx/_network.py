@@ -28,8 +28,6 @@ from .tensor import check_memory
 
 BATCH = "N"  # the first axis of an input without a shape
 SOME_SAMPLES = 7  # to record with where the number is not known: one that other sizes rarely have
-
-
 _KEEP = (
     "A file has to serve all numbers that runs compute. Read the model with inputs that decide as constants, or keep the network "
     "with save_model."

@@ -173,9 +173,7 @@ def _times(n: Any, factor: Any) -> Any:
         return n * int(factor)
     if isinstance(n, Size) and 1 / factor == int(1 / factor):
         return n // int(1 / factor)
-    return int(
-        np.float32(int(n)) * np.float32(factor)
-    )  # as onnxruntime does: 0.7 of 10 would be 6 if it were not rounded
+    return int(np.float32(int(n)) * np.float32(factor))  # rounded as in onnxruntime: 0.7 of 10 would be 6 otherwise
 
 
 def _kept_aspect(call: Call, lengths: list[Any], wanted: list[Any]) -> tuple[list[Any], list[float | None]]:
