@@ -11,7 +11,6 @@ import pytest
 import openbnns
 from openbnns import engines, nn
 from openbnns.graph.calls import by_element, gathering, mixed_arithmetic, scattering
-from openbnns.interop.converted.functions import Compare
 from openbnns.nn import functional as F
 from openbnns.nn.recording import recording_of
 
@@ -120,7 +119,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
 def test_plain_numbers_keep_their_fractions(name: str) -> None:
     class Compared(nn.Module):
         def forward(self, x: Any) -> Any:
-            return Compare.apply(x, np.float32(0.5), name), Compare.apply(np.float32(-0.75), x, name)
+            return getattr(F, name)(x, 0.5), getattr(F, name)(-0.75, x)
 
     x = np.random.default_rng(0).integers(-4, 5, (3, 7)).astype(np.float32) / 4
     net = Compared().eval()

@@ -10,19 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import ArithmeticBinaryFunction, ConvolutionType
+from .. import ConvolutionType
 from .operation import Operation
 from .operations.activation import IDENTITY
 from .operations.convolution import Convolution
-from .operations.elementwise import Arithmetic
+from .operations.node import Node
 from .operations.padding import Padding
 from .parameter import Parameter
 from .passes import drop_unused
 from .program import is_settled
 from .sizes import is_plain, is_same_shape
 from .tensor import Tensor
-
-_ADD, _MULTIPLY = ArithmeticBinaryFunction.ADD, ArithmeticBinaryFunction.MULTIPLY
 
 
 def pad_in_windows(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Operation]:
@@ -55,7 +53,7 @@ def fold_channel_factors(operations: Sequence[Operation], outputs: Sequence[Tens
     done: list[list[Operation]] = []
     for operation in operations:
         made: list[Operation] | None = None
-        if isinstance(operation, Arithmetic) and operation.function in (_ADD, _MULTIPLY):
+        if isinstance(operation, Node) and operation.name in ("add", "mul"):
             for x, factor in (operation.inputs, operation.inputs[::-1]):
                 place = places.get(x.storage)
                 if place is not None and readers[x.storage] == 1 and _is_known(factor, settled):
@@ -78,7 +76,7 @@ def _is_known(value: Tensor, settled: set[Tensor]) -> bool:
     return value.storage in settled or is_settled(value.storage.leaf)
 
 
-def _folded(convolution: Operation, following: Arithmetic, x: Tensor, factor: Tensor) -> list[Operation] | None:
+def _folded(convolution: Operation, following: Node, x: Tensor, factor: Tensor) -> list[Operation] | None:
     """The operations that make new weights, and the convolution with them in the place of both; None if that is not the same."""
     assert isinstance(convolution, Convolution)
     y = convolution.output
@@ -97,17 +95,17 @@ def _folded(convolution: Operation, following: Arithmetic, x: Tensor, factor: Te
     )
     made: list[Operation] = []
 
-    def computed(function: ArithmeticBinaryFunction, *operands: Tensor) -> Tensor:
-        made.append(Arithmetic(function, operands))
+    def computed(name: str, *operands: Tensor) -> Tensor:
+        made.append(Node(name, operands))
         return made[-1].output
 
     each = factor.reshape((int(factor.count),))
-    if following.function is _MULTIPLY:
-        weight = computed(_MULTIPLY, weight, factor.reshape((int(factor.count), *(1,) * (weight.ndim - 1))))
-        bias = None if bias is None else computed(_MULTIPLY, bias, each)
+    if following.name == "mul":
+        weight = computed("mul", weight, factor.reshape((int(factor.count), *(1,) * (weight.ndim - 1))))
+        bias = None if bias is None else computed("mul", bias, each)
     else:
         bias = graph.own_constant(np.zeros(weight.shape[0], np.float32)) if bias is None else bias
-        bias = computed(_ADD, bias, each)
+        bias = computed("add", bias, each)
     result = convolution.with_weights(weight, bias)
     result.activation, result.outputs = following.activation, following.outputs
     for one in made:

@@ -17,7 +17,7 @@ import numpy as np
 from .. import engines
 from .operation import CalledFunction, Convert, Operation
 from .parameter import Parameter
-from .passes import drop_unused, fuse, share_equal
+from .passes import drop_unused, fuse, share_equal, take_apart
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Tensor, recorded_graph
 
@@ -43,7 +43,7 @@ class Graph:
     """
 
     passes: ClassVar[list[Callable[[Sequence[Operation], Sequence[Tensor]], list[Operation]]]] = [
-        drop_unused, share_equal, fuse,
+        drop_unused, take_apart, share_equal, fuse,
     ]  # fmt: skip
     """The passes over a recorded graph, in the order in which they run."""
 
@@ -198,6 +198,7 @@ class Graph:
             if operation.moves and read and all(v in whole or v.dtype.kind == "i" for v in read):
                 # Not those that are whole already: operations that read them as such must not get them as float32.
                 whole |= dict.fromkeys(v for v in operation.outputs if v.dtype.kind != "i")
+        self.operations = take_apart(self.operations, ())  # which are then converted one by one
         for operation in list(self.operations):
             if not (operation.takes_integers or any(v in whole for v in operation.outputs)):
                 self._convert(operation, whole)
@@ -345,6 +346,16 @@ def _plain(array: Array) -> Array:
 def recording(graph: Graph) -> Iterator[None]:
     """Record in the graph what functions compute in the block, expressions of parameters alone included."""
     token = recorded_graph.set(graph)
+    try:
+        yield
+    finally:
+        recorded_graph.reset(token)
+
+
+@contextmanager
+def not_recording() -> Iterator[None]:
+    """Compute what functions of arrays in the block give at once, while a graph is recorded: constants that are folded."""
+    token = recorded_graph.set(None)
     try:
         yield
     finally:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import ActivationFunction, ArithmeticBinaryFunction, ArithmeticUnaryFunction, ReductionFunction
+from .. import ActivationFunction, ReductionFunction
 from .operation import Operation
 from .operations.activation import IDENTITY, Activation
-from .operations.elementwise import Arithmetic
+from .operations.node import Node
 from .operations.products import MatrixProduct
 from .operations.quantized import UINT8, QuantizedLinear, Scaling, ToBytes
 from .operations.reduction import Reduction
@@ -84,10 +84,10 @@ class _Producers:
         """The operation that makes a value, apart from factors of 1."""
         return self._made_by.get(self._without_ones(value).storage)
 
-    def _arithmetic(self, value: Tensor, function: object) -> Arithmetic | None:
+    def _arithmetic(self, value: Tensor, name: str) -> Node | None:
         """The operation that makes a value, if it is plain arithmetic with this function."""
         made = self._maker(value)
-        plain = isinstance(made, Arithmetic) and made.function is function and made.activation is IDENTITY
+        plain = isinstance(made, Node) and made.name == name and made.activation is IDENTITY
         return made if plain else None  # type: ignore[return-value]
 
     def _activation(self, value: Tensor, case: str) -> Activation | None:
@@ -100,7 +100,7 @@ class _Producers:
         linear = self._activation(value, "linear")
         if linear is not None:
             return linear.inputs[0], linear.function.alpha
-        made = self._arithmetic(value, ArithmeticBinaryFunction.MULTIPLY)
+        made = self._arithmetic(value, "mul")
         return (made.inputs[0], _plain(made.inputs[1])) if made is not None else (value, None)
 
     def _shifted(self, value: Tensor) -> tuple[Tensor, Tensor | float]:
@@ -108,15 +108,15 @@ class _Producers:
         linear = self._activation(value, "linear_with_bias")
         if linear is not None and linear.function.alpha == 1:
             return linear.inputs[0], -linear.function.beta
-        made = self._arithmetic(value, ArithmeticBinaryFunction.SUBTRACT)
+        made = self._arithmetic(value, "sub")
         return (made.inputs[0], _plain(made.inputs[1])) if made is not None else (value, 0.0)
 
     def _taken_apart(self, value: Tensor) -> tuple[Tensor, Tensor | float, Tensor | float | None]:
         """x, z and s of a value s (x - z); s is None for a factor of 1."""
         made = self._maker(value)
         if (
-            isinstance(made, Arithmetic)
-            and made.function is ArithmeticBinaryFunction.SUBTRACT
+            isinstance(made, Node)
+            and made.name == "sub"
             and made.activation.case == "linear"
         ):
             return made.inputs[0], _plain(made.inputs[1]), made.activation.alpha
@@ -138,8 +138,8 @@ class _Producers:
         made = self._maker(value)
         if isinstance(made, Activation):
             function, is_whole = made.function, self._whole(made.inputs[0])
-        elif isinstance(made, Arithmetic):
-            sums = made.function in (ArithmeticBinaryFunction.ADD, ArithmeticBinaryFunction.SUBTRACT)
+        elif isinstance(made, Node):
+            sums = made.name in ("add", "sub")
             function, is_whole = made.activation, sums and all(map(self._whole, made.inputs))
         else:
             return None
@@ -153,13 +153,13 @@ class _Producers:
         number = _constant(value)
         if number is not None:
             return _is_whole(number)
-        if self._arithmetic(value, ArithmeticUnaryFunction.ROUND) is not None or self._least(value) is not None:
+        if self._arithmetic(value, "round") is not None or self._least(value) is not None:
             return True
         shifted = self._activation(value, "linear_with_bias")
         if shifted is not None:
             function = shifted.function
             return function.alpha == 1 and float(function.beta).is_integer() and self._whole(shifted.inputs[0])
-        made = self._arithmetic(value, ArithmeticBinaryFunction.ADD)
+        made = self._arithmetic(value, "add")
         return made is not None and all(map(self._whole, made.inputs))
 
     def weights(self, value: Tensor, transposed: bool) -> _Weights | None:
@@ -223,20 +223,20 @@ def _product(
         QuantizedLinear(stored[key], scaling, sums, None, np.ascontiguousarray(weights.matrix.T), None, IDENTITY)
     )
 
-    def computed(function: ArithmeticBinaryFunction, *operands: Tensor) -> Tensor:
-        made.append(Arithmetic(function, operands))
+    def computed(name: str, *operands: Tensor) -> Tensor:
+        made.append(Node(name, operands))
         return made[-1].output
 
     if weights.offset:
         made.append(Reduction(steps.value, ReductionFunction.sum(), (steps.value.ndim - 1,), True))
         offset = ActivationFunction.linear_with_bias(weights.offset, -weights.offset * known * len(weights.matrix))
         made.append(Activation(graph, made[-1].output, offset))
-        sums = computed(ArithmeticBinaryFunction.ADD, sums, made[-1].output)
+        sums = computed("add", sums, made[-1].output)
     if isinstance(steps.zero, Tensor):
         totals = weights.matrix.sum(0, dtype=np.int64) + weights.offset * len(weights.matrix)
         totals = totals.astype(np.float32)
-        shift = computed(ArithmeticBinaryFunction.MULTIPLY, graph.own_constant(totals), steps.zero)
-        sums = computed(ArithmeticBinaryFunction.SUBTRACT, sums, shift)
+        shift = computed("mul", graph.own_constant(totals), steps.zero)
+        sums = computed("sub", sums, shift)
 
     def scaled(value: Tensor, scale: float | None) -> Tensor:
         if scale is not None:
@@ -244,7 +244,7 @@ def _product(
         return value if scale is None else made[-1].output
 
     if isinstance(weights.scale, Tensor):
-        computed(ArithmeticBinaryFunction.MULTIPLY, sums, scaled(weights.scale, steps.scale))
+        computed("mul", sums, scaled(weights.scale, steps.scale))
     else:
         scaled(scaled(sums, weights.scale), steps.scale)
     made[-1].outputs = [y]

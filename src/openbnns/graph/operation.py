@@ -79,6 +79,10 @@ class Operation:
         """The name in messages: the function that recorded the operation, or its kind."""
         return next((call.name for call in self.functions if call is not None), type(self).__name__)
 
+    def taken_apart(self) -> list[Operation]:
+        """The operations that it stands for: itself, unless it is several under one name."""
+        return [self]
+
     def prepare(self) -> None:
         """Prepare what does not depend on free sizes, once all fusing is done."""
 

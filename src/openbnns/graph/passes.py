@@ -25,6 +25,11 @@ def drop_unused(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> l
     return kept[::-1]
 
 
+def take_apart(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Operation]:
+    """Put their meaning in the place of functions that are made of others."""
+    return [part for operation in operations for part in operation.taken_apart()]
+
+
 def share_equal(operations: Sequence[Operation], outputs: Sequence[Tensor]) -> list[Operation]:
     """Compute once what the steps of loops that are unrolled compute again: equal operations on the same values.
 

@@ -10,7 +10,7 @@ from .calls import in_turn
 from .operation import Operation
 from .operations.activation import IDENTITY
 from .operations.convolution import Convolution
-from .operations.elementwise import Arithmetic
+from .operations.node import Node
 from .operations.pooling import Pooling
 from .operations.quantized import (
     UINT8,
@@ -166,7 +166,7 @@ class _Rewriting:
         if isinstance(operation, Pooling):
             self._ranges.share(read[0].storage, y)
             self._append(PoolingOfBytes(given[0], stored, operation), operation)
-        elif isinstance(operation, Arithmetic):
+        elif isinstance(operation, Node):
             both = scalings[0], scalings[1]
             self._append(SumOfBytes(given[0], given[1], both, stored, self._ranges.scaling(y)), operation)
         else:

@@ -174,45 +174,6 @@ class Expression(_Conversions):
     def __invert__(self) -> Tensor:
         return _operated("of_masks", "logical_not", self)
 
-    def gt(self, other: Any) -> Tensor:
-        return _operated("gt", self, other)
-
-    def ge(self, other: Any) -> Tensor:
-        return _operated("ge", self, other)
-
-    def lt(self, other: Any) -> Tensor:
-        return _operated("lt", self, other)
-
-    def le(self, other: Any) -> Tensor:
-        return _operated("le", self, other)
-
-    def eq(self, other: Any) -> Tensor:
-        return _operated("eq", self, other)
-
-    def ne(self, other: Any) -> Tensor:
-        return _operated("ne", self, other)
-
-    def logical_and(self, other: Any) -> Tensor:
-        return _operated("logical_and", self, other)
-
-    def logical_or(self, other: Any) -> Tensor:
-        return _operated("logical_or", self, other)
-
-    def logical_xor(self, other: Any) -> Tensor:
-        return _operated("logical_xor", self, other)
-
-    def logical_not(self) -> Tensor:
-        return _operated("logical_not", self)
-
-    def isnan(self) -> Tensor:
-        return _operated("isnan", self)
-
-    def isinf(self) -> Tensor:
-        return _operated("isinf", self)
-
-    def isfinite(self) -> Tensor:
-        return _operated("isfinite", self)
-
     def any(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         return _operated("any", self, dim, keepdim)
 
@@ -359,12 +320,6 @@ class Expression(_Conversions):
     def topk(self, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
         return FUNCTIONS["topk"](self, k, dim, largest, sorted)
 
-    def cumsum(self, dim: int) -> Tensor:
-        return _operated("cumsum", self, dim)
-
-    def cumprod(self, dim: int) -> Tensor:
-        return _operated("cumprod", self, dim)
-
     def diff(self, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         return _operated("diff", self, n, dim, prepend, append)
 
@@ -394,17 +349,8 @@ class Expression(_Conversions):
 
     # Reductions.
 
-    def sum(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return _operated("sum", self, dim, keepdim)
-
     def mean(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         return _operated("mean", self, dim, keepdim)
-
-    def amax(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return _operated("amax", self, dim, keepdim)
-
-    def amin(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return _operated("amin", self, dim, keepdim)
 
     def max(self, dim: int | None = None, keepdim: bool = False) -> Any:
         return FUNCTIONS["max"](self, dim, keepdim)
@@ -414,9 +360,6 @@ class Expression(_Conversions):
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor:
         return _operated("argmax", self, dim, keepdim)
-
-    def prod(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return _operated("prod", self, dim, keepdim)
 
     def norm(self, p: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
         return _operated("norm", self, p, dim, keepdim)
@@ -433,129 +376,6 @@ class Expression(_Conversions):
         return result
 
     # Element by element.
-
-    def exp(self) -> Tensor:
-        return _operated("exp", self)
-
-    def log(self) -> Tensor:
-        return _operated("log", self)
-
-    def sqrt(self) -> Tensor:
-        return _operated("sqrt", self)
-
-    def rsqrt(self) -> Tensor:
-        return _operated("rsqrt", self)
-
-    def square(self) -> Tensor:
-        return _operated("square", self)
-
-    def reciprocal(self) -> Tensor:
-        return _operated("reciprocal", self)
-
-    def abs(self) -> Tensor:
-        return _operated("abs", self)
-
-    def pow(self, exponent: Any) -> Tensor:
-        return _operated("pow", self, exponent)
-
-    def sin(self) -> Tensor:
-        return _operated("sin", self)
-
-    def cos(self) -> Tensor:
-        return _operated("cos", self)
-
-    def log2(self) -> Tensor:
-        return _operated("log2", self)
-
-    def log10(self) -> Tensor:
-        return _operated("log10", self)
-
-    def log1p(self) -> Tensor:
-        return _operated("log1p", self)
-
-    def exp2(self) -> Tensor:
-        return _operated("exp2", self)
-
-    def expm1(self) -> Tensor:
-        return _operated("expm1", self)
-
-    def tan(self) -> Tensor:
-        return _operated("tan", self)
-
-    def asin(self) -> Tensor:
-        return _operated("asin", self)
-
-    def acos(self) -> Tensor:
-        return _operated("acos", self)
-
-    def atan(self) -> Tensor:
-        return _operated("atan", self)
-
-    def sinh(self) -> Tensor:
-        return _operated("sinh", self)
-
-    def cosh(self) -> Tensor:
-        return _operated("cosh", self)
-
-    def asinh(self) -> Tensor:
-        return _operated("asinh", self)
-
-    def acosh(self) -> Tensor:
-        return _operated("acosh", self)
-
-    def atanh(self) -> Tensor:
-        return _operated("atanh", self)
-
-    def erf(self) -> Tensor:
-        return _operated("erf", self)
-
-    def erfc(self) -> Tensor:
-        return _operated("erfc", self)
-
-    def sinc(self) -> Tensor:
-        return _operated("sinc", self)
-
-    def floor(self) -> Tensor:
-        return _operated("floor", self)
-
-    def ceil(self) -> Tensor:
-        return _operated("ceil", self)
-
-    def round(self) -> Tensor:
-        return _operated("round", self)
-
-    def trunc(self) -> Tensor:
-        return _operated("trunc", self)
-
-    def frac(self) -> Tensor:
-        return _operated("frac", self)
-
-    def sign(self) -> Tensor:
-        return _operated("sign", self)
-
-    def remainder(self, other: Any) -> Tensor:
-        return _operated("remainder", self, other)
-
-    def fmod(self, other: Any) -> Tensor:
-        return _operated("fmod", self, other)
-
-    def floor_divide(self, other: Any) -> Tensor:
-        return _operated("floor_divide", self, other)
-
-    def atan2(self, other: Any) -> Tensor:
-        return _operated("atan2", self, other)
-
-    def hypot(self, other: Any) -> Tensor:
-        return _operated("hypot", self, other)
-
-    def logaddexp(self, other: Any) -> Tensor:
-        return _operated("logaddexp", self, other)
-
-    def maximum(self, other: Any) -> Tensor:
-        return _operated("maximum", self, other)
-
-    def minimum(self, other: Any) -> Tensor:
-        return _operated("minimum", self, other)
 
     def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
         return _operated("nan_to_num", self, nan, posinf, neginf)
@@ -599,18 +419,6 @@ class Expression(_Conversions):
         return _operated("matmul", self, other)
 
     bmm = matmul
-
-    def add(self, other: Any) -> Tensor:
-        return _operated("add", self, other)
-
-    def sub(self, other: Any) -> Tensor:
-        return _operated("sub", self, other)
-
-    def mul(self, other: Any) -> Tensor:
-        return _operated("mul", self, other)
-
-    def div(self, other: Any) -> Tensor:
-        return _operated("div", self, other)
 
     def detach(self) -> Tensor:
         """The same numbers, through which no gradient goes back."""

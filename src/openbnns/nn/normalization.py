@@ -315,11 +315,9 @@ class LayerNorm(_Normalization):
     def forward(self, input: Tensor) -> Tensor:
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
-        count = int(np.prod(shape, dtype=np.int64))
-        if x.ndim == len(shape):  # a single sample, without an axis in front
-            x = functions.unsqueeze(x, 0)
-        y = self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
-        return y if x is input else functions.select(y, 0, 0)
+        weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
+        y: Tensor = functions.layer_norm(x, shape, weight, bias, self.eps)
+        return y
 
     def extra_repr(self) -> str:
         shown = "" if self.affine else ", elementwise_affine=False"

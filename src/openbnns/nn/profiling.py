@@ -72,11 +72,10 @@ def count_work(operation: Operation, sizes: Sizes) -> Work:
     return Work()
 
 
-@count_work.register(operations.Arithmetic)
+@count_work.register(operations.Node)
 @count_work.register(operations.Dropout)
 @count_work.register(operations.Prelu)
 @count_work.register(operations.Forbidden)
-@count_work.register(operations.Elementwise)
 @count_work.register(operations.Cumulative)
 def _elementwise(operation: Operation, sizes: Sizes) -> Work:
     return Work(others=element_count(operation.output, sizes))

@@ -12,6 +12,7 @@ from . import (
     fourier,
     indexing,
     losses,
+    normalizations,
     products,
     random_numbers,
     reductions,
@@ -26,6 +27,7 @@ from .elementwise import *
 from .fourier import *
 from .indexing import *
 from .losses import *
+from .normalizations import *
 from .products import *
 from .random_numbers import *
 from .reductions import *
@@ -33,7 +35,7 @@ from .shapes import *
 from .windows import *
 
 _MODULES = (
-    activations, arrangements, attention, creation, elementwise, fourier, indexing, losses, products, random_numbers, reductions,
+    activations, arrangements, attention, creation, elementwise, fourier, indexing, losses, normalizations, products, random_numbers, reductions,
     shapes, windows,
 )  # fmt: skip
 NAMES = sorted(name for module in _MODULES for name in module.__all__)

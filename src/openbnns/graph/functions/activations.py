@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import ActivationFunction
 from .. import operations
+from ..declared import Floats, composite
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .arrangements import chunk
@@ -96,8 +97,8 @@ def silu(input: TensorLike, inplace: bool = False) -> Any:
     return _activated(_F.silu(), input, "silu")
 
 
-@function
-def mish(input: TensorLike, inplace: bool = False) -> Any:
+@composite
+def mish(input: Floats, inplace: bool = False) -> Any:
     """x tanh(softplus(x))."""
     return mul(input, tanh(softplus(input)))
 
@@ -180,13 +181,12 @@ def softsign(input: TensorLike) -> Any:
     return _activated(_F.softsign(), input, "softsign")
 
 
-@function
-def glu(input: TensorLike, dim: int = -1) -> Any:
+@composite
+def glu(input: Floats, dim: int = -1) -> Any:
     """The first half along ``dim`` times the sigmoid of the second."""
-    x = numbers(input, "glu")
-    if x.shape[axis_of(x, dim, "glu")] % 2:
-        raise ValueError(f"glu: axis {dim} of {x.shape} cannot be halved.")
-    a, b = chunk(x, 2, dim)
+    if input.shape[axis_of(input, dim, "glu")] % 2:
+        raise ValueError(f"glu: axis {dim} of {input.shape} cannot be halved.")
+    a, b = chunk(input, 2, dim)
     return mul(a, sigmoid(b))
 
 
@@ -217,7 +217,7 @@ def log_softmax(input: TensorLike, dim: int | None = None) -> Any:
     return _along(_F.log_softmax(), input, dim, "log_softmax")
 
 
-@function
-def softmin(input: TensorLike, dim: int | None = None) -> Any:
+@composite
+def softmin(input: Floats, dim: int | None = None) -> Any:
     """Softmax of -x."""
     return softmax(mul(input, -1.0), dim)

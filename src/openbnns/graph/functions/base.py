@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from threading import local
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ... import engines
 from ..._flags import with_flags
 from ..._spelling import spelled
+from ...tensors import wide
 from .. import operations
+from ..declared import OPERATIONS, Declaration
 from ..graph import Graph, current_graph, recording
+from ..operations import Node
 from ..parameter import Parameter
 from ..program import Program
 from ..seeds import next_seed
 from ..sizes import AnySize, Size, is_same_shape
-from ..structure import flatten
-from ..tensor import FLOAT32, FUNCTIONS, Array, Tensor
+from ..structure import Structure, flatten
+from ..tensor import FLOAT32, FUNCTIONS, INT64, Array, Tensor
 
 TensorLike = Any
 """An argument of a function: a Tensor, a Parameter, an array or a number."""
@@ -28,7 +33,7 @@ _T = TypeVar("_T")
 
 def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """A function of tensors that also runs on arrays, at once, where no network is being recorded."""
-    return _entered(body, run_at_once)
+    return _entered(body, run_kept)
 
 
 def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -79,6 +84,83 @@ def _run(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any
     return structure.fill(array.copy() for array in program.outputs)
 
 
+# Programs that are kept: those of functions on arrays of these shapes, for each thread.
+
+_MOST_KEPT = 256
+_LARGEST_KEPT = 1 << 20  # bytes of the values of a program
+_PLAIN = (int, float, bool, str, type(None))
+
+
+class _Kept(local):
+    def __init__(self) -> None:
+        self.programs: dict[Any, tuple[Program, Structure] | None] = {}  # None where none can be kept
+
+
+_kept = _Kept()
+
+
+def run_kept(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The same as ``run_at_once``, by a program that is kept for the next call on arrays of these shapes, if there can be one."""
+    arrays: list[Array] = []
+    noted: list[Any] = [body, engines.arithmetic(), *named]
+    if not all([_note(x, noted, arrays) for x in (*given, *named.values())]) or not arrays or wide.active():
+        return run_at_once(body, given, named)
+    key = tuple(noted)
+    kept = _kept.programs.get(key)
+    if kept is None and key not in _kept.programs:
+        kept = _kept.programs[key] = _made_for(body, given, named)
+        if len(_kept.programs) > _MOST_KEPT:
+            del _kept.programs[next(iter(_kept.programs))]
+    if kept is None:
+        return run_at_once(body, given, named)
+    program, structure = kept
+    for target, x in zip(program.inputs, arrays, strict=True):
+        target[...] = x
+    program.forward()
+    if structure.kind is None:
+        return program.outputs[0].copy()
+    return structure.fill(array.copy() for array in program.outputs)
+
+
+def _note(x: Any, noted: list[Any], arrays: list[Array]) -> bool:
+    """Note what a program depends on; False if that cannot be told."""
+    kind = type(x)
+    if kind is np.ndarray and x.dtype.kind in "fiu":
+        arrays.append(x)
+        noted += (x.shape, x.dtype.kind)
+    elif kind in _PLAIN:
+        noted += (kind, x if x or kind is not float else repr(x))  # -0.0 is 0.0, but not the same number
+    elif kind in (tuple, list):
+        noted += (kind, len(x))
+        return all([_note(part, noted, arrays) for part in x])
+    else:
+        return False
+    return True
+
+
+def _made_for(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Program, Structure] | None:
+    """A program with inputs for the arrays; None if there is none, or if it could differ from one that knows their numbers."""
+    graph = Graph(np.random.RandomState(0))
+    everything, form = flatten([list(given), dict(named)])
+    filled = iter(
+        form.fill(
+            graph.input(x.shape, FLOAT32 if x.dtype.kind == "f" else INT64) if isinstance(x, np.ndarray) else x
+            for x in everything
+        )
+    )
+    types = [x.dtype for x in graph.inputs]
+    try:
+        with recording(graph):
+            outputs, structure = flatten(body(*next(filled), **next(filled)))
+        graph.finish(outputs)
+        if types != [x.dtype for x in graph.inputs] or any(step.random for step in graph.operations):
+            return None
+        program = Program(graph, {}, training=False)
+    except Exception:  # which the run on numbers explains
+        return None
+    return (program, structure) if program.arena_bytes <= _LARGEST_KEPT else None
+
+
 def _is_array(x: Any) -> bool:
     return isinstance(x, (np.ndarray, Parameter))
 
@@ -120,6 +202,59 @@ def numbers(given: TensorLike, who: str) -> Tensor:
     if isinstance(x.leaf, np.ndarray):
         return x.graph.constant(x.graph.following(x.leaf, _as_float32))
     return x.graph.append(operations.Convert(x, whole=False))
+
+
+def entered(graph: Graph, operation: Declaration, given: Sequence[Any]) -> Tensor:
+    """Record a declared operation on values, arrays and numbers."""
+    with graph.calling(function=operation.name):
+        return record(operation, *given)
+
+
+def applied(name: str, *given: Any) -> Tensor:
+    """Record a declared operation by its name."""
+    return entered(open_graph(), OPERATIONS[name], given)
+
+
+def record(operation: Declaration, *given: Any) -> Tensor:
+    whole = operation.is_whole(given)
+    simpler = None if whole or operation.in_floats is None else operation.in_floats(*given)
+    if simpler is not None:
+        return simpler
+    name = operation.name
+    operands = [_operand(x, kind, whole, name) for x, kind in zip(given, operation.kinds, strict=False)]
+    graph, first = operands[0].graph, operands[0]
+    for i, x in enumerate(operands[1:], 1):  # a layer takes the same memory once, or in one shape
+        if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
+            operands[i] = graph.append(operations.Expand(x, Tensor(graph, x.shape, x.dtype)))
+    if not operation.attributes:
+        return graph.append(Node(name, operands))
+    attributes = [
+        axes_of(first, x, name) if kind == "Axes" else axis_of(first, x, name) if kind == "Axis" else x
+        for x, kind in zip(given[len(operands) :], operation.attributes, strict=True)
+    ]
+    return graph.append(Node(name, operands, attributes))
+
+
+def record_composite(name: str, arguments: Mapping[str, Any], kinds: Mapping[str, str]) -> Tensor:
+    operands = [numbers(x, name) for key, x in arguments.items() if kinds[key] == "Floats"]
+    attributes = tuple((key, x) for key, x in arguments.items() if kinds[key] != "Floats")
+    return operands[0].graph.append(operations.Composite(name, operands, attributes))
+
+
+def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
+    if kind == "Mask" and isinstance(given, np.ndarray) and given.dtype != np.float32:
+        graph = open_graph()
+        return graph.constant(graph.following(given, _as_mask))
+    if kind == "AnyType" or (kind == "Joined" and whole):
+        is_whole = isinstance(given, (int, np.integer)) and not isinstance(given, (bool, Size))
+        x = value(np.int64(given) if is_whole else given, who)
+        return x if kind == "AnyType" or x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
+    return numbers(given, who)
+
+
+def _as_mask(array: Array) -> Array:
+    mask: Array = (array != 0).astype(np.float32)
+    return mask
 
 
 def indices(given: TensorLike, who: str) -> Tensor:

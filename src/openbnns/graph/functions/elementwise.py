@@ -5,15 +5,16 @@ Results of comparisons and logic are masks: 1 where something holds, else 0, thr
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from .. import operations
-from ..sizes import Size, is_same_shape
-from ..tensor import FUNCTIONS, Array, Tensor
-from .base import TensorLike, function, numbers, value
+from ..declared import OPERATIONS, AnyType, Declaration, Floats, Joined, Mask, elementwise, is_number
+from ..tensor import FUNCTIONS, Tensor
+from .base import TensorLike, function, numbers, record, value
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp", "clamp_max",
@@ -25,30 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ONE, _TWO = ArithmeticUnaryFunction, ArithmeticBinaryFunction
-_POWERS = {2: _ONE.SQUARE, 0.5: _ONE.SQUARE_ROOT, -1: _ONE.RECIPROCAL, -0.5: _ONE.RECIPROCAL_SQUARE_ROOT}
-
-
-def _unary(function_: ArithmeticUnaryFunction, x: TensorLike, who: str) -> Tensor:
-    operand = numbers(x, who)
-    return operand.graph.append(operations.Arithmetic(function_, [operand]))
-
-
-def _binary(function_: ArithmeticBinaryFunction, a: TensorLike, b: TensorLike, who: str) -> Tensor:
-    return _arithmetic(function_, [numbers(a, who), numbers(b, who)])
-
-
-def _arithmetic(function_: ArithmeticBinaryFunction | ArithmeticTernaryFunction, operands: list[Tensor]) -> Tensor:
-    """A function of several values; a layer takes the same memory once, or in one shape."""
-    graph = operands[0].graph
-    for i, x in enumerate(operands):
-        if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
-            operands[i] = graph.append(operations.Expand(x, Tensor(graph, x.shape)))
-    return graph.append(operations.Arithmetic(function_, operands))
-
-
-def _elementwise(name: str, *given: TensorLike) -> Tensor:
-    operands = [numbers(x, name) for x in given]
-    return operands[0].graph.append(operations.Elementwise(name, operands))
+_POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 
 
 def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
@@ -61,255 +39,318 @@ def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
     return x.graph.append(operations.Activation(x.graph, x, line))
 
 
-def _is_number(given: TensorLike) -> bool:
-    return isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, Size)
+# Arithmetic.
+
+
+def _sum(a: TensorLike, b: TensorLike) -> Tensor | None:
+    return _line(a, 1, b, "add") if is_number(b) else _line(b, 1, a, "add") if is_number(a) else None
+
+
+def _difference(a: TensorLike, b: TensorLike) -> Tensor | None:
+    return _line(a, 1, -b, "sub") if is_number(b) else _line(b, -1, a, "sub") if is_number(a) else None
+
+
+def _product(a: TensorLike, b: TensorLike) -> Tensor | None:
+    return _line(a, b, 0, "mul") if is_number(b) else _line(b, a, 0, "mul") if is_number(a) else None
+
+
+def _quotient(a: TensorLike, b: TensorLike) -> Tensor | None:
+    return _line(a, 1 / b, 0, "div") if is_number(b) and b else None
+
+
+def _power(x: TensorLike, exponent: TensorLike) -> Tensor | None:
+    if not is_number(exponent) or exponent not in (*_POWERS, 1, 3):
+        return None
+    if exponent == 3:
+        result: Tensor = mul(x, square(x))
+        return result
+    return numbers(x, "pow") if exponent == 1 else FUNCTIONS[_POWERS[exponent]](x)
+
+
+@elementwise(_TWO.ADD, native="add", in_floats=_sum, name="add")
+def _add(input: Joined, other: Joined) -> Any:
+    return np.add(input, other)
+
+
+@elementwise(_TWO.SUBTRACT, native="sub", in_floats=_difference, name="sub")
+def _sub(input: Joined, other: Joined) -> Any:
+    return np.subtract(input, other)
 
 
 @function
 def add(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
     """``input + alpha * other``."""
-    if _is_number(other):
-        return _line(input, 1, alpha * other, "add")
-    if _is_number(input) and alpha == 1:
-        return _line(other, 1, input, "add")
-    return _binary(_TWO.ADD, input, other if alpha == 1 else mul(other, alpha), "add")
+    if alpha != 1:
+        other = alpha * other if is_number(other) else mul(other, alpha)
+    return record(OPERATIONS["add"], input, other)
 
 
 @function
 def sub(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
     """``input - alpha * other``."""
-    if _is_number(other):
-        return _line(input, 1, -alpha * other, "sub")
-    if _is_number(input):
-        return _line(other, -alpha, input, "sub")
-    return _binary(_TWO.SUBTRACT, input, other if alpha == 1 else mul(other, alpha), "sub")
+    if alpha != 1:
+        if is_number(input) and not is_number(other):
+            return add(mul(other, -alpha), input)
+        other = alpha * other if is_number(other) else mul(other, alpha)
+    return record(OPERATIONS["sub"], input, other)
 
 
-@function
-def mul(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(_TWO.MULTIPLY, native="mul", in_floats=_product)
+def mul(input: Joined, other: Joined) -> Any:
     """``input * other``."""
-    if _is_number(other):
-        return _line(input, other, 0, "mul")
-    if _is_number(input):
-        return _line(other, input, 0, "mul")
-    return _binary(_TWO.MULTIPLY, input, other, "mul")
+    return np.multiply(input, other)
 
 
-@function
-def div(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(_TWO.DIVIDE, in_floats=_quotient)
+def div(input: Floats, other: Floats) -> Any:
     """``input / other``."""
-    if _is_number(other) and other:
-        return _line(input, 1 / other, 0, "div")
-    return _binary(_TWO.DIVIDE, input, other, "div")
+    return np.true_divide(input, other)
 
 
-@function
-def pow(input: TensorLike, exponent: TensorLike) -> Any:
+@elementwise(_TWO.POW, in_floats=_power)
+def pow(input: Joined, exponent: Joined) -> Any:
     """``input ** exponent``."""
-    if _is_number(exponent):
-        if exponent in _POWERS:
-            return _unary(_POWERS[exponent], input, "pow")
-        if exponent == 1:
-            return numbers(input, "pow")
-        if exponent == 3:
-            return mul(input, square(input))
-    return _binary(_TWO.POW, input, exponent, "pow")
+    return np.power(input, exponent)
 
 
-@function
-def maximum(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(_TWO.MAX, native="maximum")
+def maximum(input: Joined, other: Joined) -> Any:
     """The larger of two, element by element."""
-    return _binary(_TWO.MAX, input, other, "maximum")
+    return np.maximum(input, other)
 
 
-@function
-def minimum(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(_TWO.MIN, native="minimum")
+def minimum(input: Joined, other: Joined) -> Any:
     """The smaller of two, element by element."""
-    return _binary(_TWO.MIN, input, other, "minimum")
+    return np.minimum(input, other)
 
 
-@function
-def neg(input: TensorLike) -> Any:
+@elementwise(in_floats=lambda x: _line(x, -1, 0, "neg"))
+def neg(input: Joined) -> Any:
     """``-input``."""
-    return _line(input, -1, 0, "neg")
+    return np.negative(input)
 
 
-@function
-def abs(input: TensorLike) -> Any:
+@elementwise(_ONE.ABS)
+def abs(input: Joined) -> Any:
     """The absolute value; its gradient at 0 is 0."""
-    return _unary(_ONE.ABS, input, "abs")
+    return np.absolute(input)
 
 
-@function
-def exp(input: TensorLike) -> Any:
+@elementwise(_ONE.EXP)
+def exp(input: Floats) -> Any:
     """e to the power of the input."""
-    return _unary(_ONE.EXP, input, "exp")
+    return np.exp(input)
 
 
-@function
-def exp2(input: TensorLike) -> Any:
+@elementwise(_ONE.EXP2)
+def exp2(input: Floats) -> Any:
     """2 to the power of the input."""
-    return _unary(_ONE.EXP2, input, "exp2")
+    return np.exp2(input)
 
 
-@function
-def log(input: TensorLike) -> Any:
+@elementwise(_ONE.LOG)
+def log(input: Floats) -> Any:
     """The natural logarithm."""
-    return _unary(_ONE.LOG, input, "log")
+    return np.log(input)
 
 
-@function
-def log2(input: TensorLike) -> Any:
+@elementwise(_ONE.LOG2)
+def log2(input: Floats) -> Any:
     """The logarithm to base 2."""
-    return _unary(_ONE.LOG2, input, "log2")
+    return np.log2(input)
 
 
-@function
-def sqrt(input: TensorLike) -> Any:
+@elementwise(_ONE.SQUARE_ROOT)
+def sqrt(input: Floats) -> Any:
     """The square root."""
-    return _unary(_ONE.SQUARE_ROOT, input, "sqrt")
+    return np.sqrt(input)
 
 
-@function
-def rsqrt(input: TensorLike) -> Any:
+@elementwise(_ONE.RECIPROCAL_SQUARE_ROOT)
+def rsqrt(input: Floats) -> Any:
     """One over the square root."""
-    return _unary(_ONE.RECIPROCAL_SQUARE_ROOT, input, "rsqrt")
+    return 1 / np.sqrt(input)
 
 
-@function
-def square(input: TensorLike) -> Any:
+@elementwise(_ONE.SQUARE)
+def square(input: Joined) -> Any:
     """The square."""
-    return _unary(_ONE.SQUARE, input, "square")
+    return np.square(input)
 
 
-@function
-def reciprocal(input: TensorLike) -> Any:
+@elementwise(_ONE.RECIPROCAL)
+def reciprocal(input: Floats) -> Any:
     """One over the input."""
-    return _unary(_ONE.RECIPROCAL, input, "reciprocal")
+    return 1 / input
 
 
-@function
-def sin(input: TensorLike) -> Any:
+@elementwise(_ONE.SIN)
+def sin(input: Floats) -> Any:
     """The sine."""
-    return _unary(_ONE.SIN, input, "sin")
+    return np.sin(input)
 
 
-@function
-def cos(input: TensorLike) -> Any:
+@elementwise(_ONE.COS)
+def cos(input: Floats) -> Any:
     """The cosine."""
-    return _unary(_ONE.COS, input, "cos")
+    return np.cos(input)
 
 
-@function
-def tan(input: TensorLike) -> Any:
+@elementwise(_ONE.TAN)
+def tan(input: Floats) -> Any:
     """The tangent."""
-    return _unary(_ONE.TAN, input, "tan")
+    return np.tan(input)
 
 
-@function
-def asin(input: TensorLike) -> Any:
+@elementwise(_ONE.ASIN)
+def asin(input: Floats) -> Any:
     """The inverse sine."""
-    return _unary(_ONE.ASIN, input, "asin")
+    return np.arcsin(input)
 
 
-@function
-def acos(input: TensorLike) -> Any:
+@elementwise(_ONE.ACOS)
+def acos(input: Floats) -> Any:
     """The inverse cosine."""
-    return _unary(_ONE.ACOS, input, "acos")
+    return np.arccos(input)
 
 
-@function
-def atan(input: TensorLike) -> Any:
+@elementwise(_ONE.ATAN)
+def atan(input: Floats) -> Any:
     """The inverse tangent."""
-    return _unary(_ONE.ATAN, input, "atan")
+    return np.arctan(input)
 
 
-@function
-def sinh(input: TensorLike) -> Any:
+@elementwise(_ONE.SINH)
+def sinh(input: Floats) -> Any:
     """The hyperbolic sine."""
-    return _unary(_ONE.SINH, input, "sinh")
+    return np.sinh(input)
 
 
-@function
-def cosh(input: TensorLike) -> Any:
+@elementwise(_ONE.COSH)
+def cosh(input: Floats) -> Any:
     """The hyperbolic cosine."""
-    return _unary(_ONE.COSH, input, "cosh")
+    return np.cosh(input)
 
 
-@function
-def asinh(input: TensorLike) -> Any:
+@elementwise(_ONE.ASINH)
+def asinh(input: Floats) -> Any:
     """The inverse hyperbolic sine."""
-    return _unary(_ONE.ASINH, input, "asinh")
+    return np.arcsinh(input)
 
 
-@function
-def acosh(input: TensorLike) -> Any:
+@elementwise(_ONE.ACOSH)
+def acosh(input: Floats) -> Any:
     """The inverse hyperbolic cosine."""
-    return _unary(_ONE.ACOSH, input, "acosh")
+    return np.arccosh(input)
 
 
-@function
-def atanh(input: TensorLike) -> Any:
+@elementwise(_ONE.ATANH)
+def atanh(input: Floats) -> Any:
     """The inverse hyperbolic tangent."""
-    return _unary(_ONE.ATANH, input, "atanh")
+    return np.arctanh(input)
 
 
-@function
-def erf(input: TensorLike) -> Any:
+@elementwise(_ONE.ERF)
+def erf(input: Floats) -> Any:
     """The error function."""
-    return _unary(_ONE.ERF, input, "erf")
+    return _erf(input).astype(input.dtype)
 
 
-@function
-def erfc(input: TensorLike) -> Any:
+@elementwise(_ONE.FLOOR)
+def floor(input: Joined) -> Any:
+    """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
+    return np.floor(input)
+
+
+@elementwise(_ONE.CEIL)
+def ceil(input: Joined) -> Any:
+    """The smallest whole number that is not below the input."""
+    return np.ceil(input)
+
+
+@elementwise(_ONE.ROUND)
+def round(input: Joined) -> Any:
+    """The nearest whole number."""
+    return np.round(input)
+
+
+@elementwise(_ONE.SIGN)
+def sign(input: Joined) -> Any:
+    """-1, 0 or 1."""
+    return np.sign(input)
+
+
+_erf: Any = np.frompyfunc(math.erf, 1, 1)
+_erfc: Any = np.frompyfunc(math.erfc, 1, 1)
+
+
+def _one(*_: Any) -> float:
+    return 1.0
+
+
+@elementwise(slopes=(lambda y, x: -2 / math.sqrt(math.pi) * np.exp(-x * x),))
+def erfc(input: Floats) -> Any:
     """One minus the error function, accurate where that is nearly one."""
-    return _elementwise("erfc", input)
+    return _erfc(input).astype(input.dtype)
 
 
-@function
-def log1p(input: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, x: 1 / (1 + x),))
+def log1p(input: Floats) -> Any:
     """log(1 + x), accurate near 0."""
-    return _elementwise("log1p", input)
+    return np.log1p(input)
 
 
-@function
-def log10(input: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, x: 1 / (x * math.log(10)),))
+def log10(input: Floats) -> Any:
     """The logarithm to base 10."""
-    return _elementwise("log10", input)
+    return np.log10(input)
 
 
-@function
-def expm1(input: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, x: y + 1,))
+def expm1(input: Floats) -> Any:
     """exp(x) - 1, accurate near 0."""
-    return _elementwise("expm1", input)
+    return np.expm1(input)
 
 
-@function
-def sinc(input: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, x: np.where(x == 0, 0, (np.cos(np.pi * x) - y) / np.where(x == 0, 1, x)),))
+def sinc(input: Floats) -> Any:
     """sin(πx) / (πx), and 1 at 0."""
-    return _elementwise("sinc", input)
+    return np.sinc(input)
 
 
-@function
-def atan2(input: TensorLike, other: TensorLike) -> Any:
+@elementwise()
+def trunc(input: Joined) -> Any:
+    """The input rounded towards 0; no gradient goes through."""
+    return np.trunc(input)
+
+
+@elementwise(slopes=(_one,))
+def frac(input: Floats) -> Any:
+    """The fraction behind the point: x - trunc(x)."""
+    return input - np.trunc(input)
+
+
+@elementwise(slopes=(lambda y, a, b: b / (a * a + b * b), lambda y, a, b: -a / (a * a + b * b)))
+def atan2(input: Floats, other: Floats) -> Any:
     """The angle of the point with y = ``input`` and x = ``other``."""
-    return _elementwise("atan2", input, other)
+    return np.arctan2(input, other)
 
 
-@function
-def hypot(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, a, b: a / y, lambda y, a, b: b / y))
+def hypot(input: Floats, other: Floats) -> Any:
     """The length of the hypotenuse: sqrt(input² + other²)."""
-    return _elementwise("hypot", input, other)
+    return np.hypot(input, other)
 
 
-@function
-def logaddexp(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(slopes=(lambda y, a, b: np.exp(a - y), lambda y, a, b: np.exp(b - y)))
+def logaddexp(input: Floats, other: Floats) -> Any:
     """log(exp(input) + exp(other)), without overflow."""
-    return _elementwise("logaddexp", input, other)
+    return np.logaddexp(input, other)
 
 
-@function
-def remainder(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(native="remainder", slopes=(_one, lambda y, a, b: -np.floor(a / b)))
+def remainder(input: Joined, other: Joined) -> Any:
     """``input % other``: the remainder of a division, with the sign of ``other``.
 
     >>> import numpy as np
@@ -317,64 +358,151 @@ def remainder(input: TensorLike, other: TensorLike) -> Any:
     >>> nn.functional.remainder(np.float32([-3, 5.5]), 2).tolist(), nn.functional.fmod(np.float32([-3, 5.5]), 2).tolist()
     ([1.0, 1.5], [-1.0, 1.5])
     """
-    return _elementwise("remainder", input, other)
+    return np.remainder(input, other)
 
 
-@function
-def fmod(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(native="fmod", slopes=(_one, lambda y, a, b: -np.trunc(a / b)))
+def fmod(input: Joined, other: Joined) -> Any:
     """The remainder of a division, with the sign of ``input``."""
-    return _elementwise("fmod", input, other)
+    return np.fmod(input, other)
 
 
-@function
-def floor_divide(input: TensorLike, other: TensorLike) -> Any:
+@elementwise(native="floor_divide")
+def floor_divide(input: Joined, other: Joined) -> Any:
     """``input // other``: the quotient rounded down, through which no gradient goes."""
-    return _elementwise("floor_divide", input, other)
+    return np.floor_divide(input, other)
 
 
-@function
-def trunc(input: TensorLike) -> Any:
-    """The input rounded towards 0; no gradient goes through."""
-    return _elementwise("trunc", input)
+@elementwise(native="divide", method=False)
+def trunc_divide(input: Joined, other: Joined) -> Any:
+    """The quotient rounded towards 0, through which no gradient goes."""
+    if any(x.dtype == object for x in map(np.asarray, (input, other))):
+        return _towards_zero(input, other)
+    return np.trunc(input / other) if np.result_type(input, other).kind == "f" else (input - np.fmod(input, other)) // other
 
 
-@function
-def frac(input: TensorLike) -> Any:
-    """The fraction behind the point: x - trunc(x)."""
-    return _elementwise("frac", input)
+_towards_zero: Any = np.frompyfunc(lambda a, b: a // b if (a < 0) is (b < 0) else -(-a // b), 2, 1)  # of sizes
+for _function in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm):
+    OPERATIONS[_function.__name__] = Declaration(_function.__name__, ("Joined", "Joined"), _function)
+
+
+# Comparisons, logic and choices.
+
+
+@elementwise(native="gt", is_mask=True)
+def gt(input: AnyType, other: AnyType) -> Any:
+    """``input > other``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.gt(np.float32([1, 2, 3]), 2).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    return np.greater(input, other)
+
+
+@elementwise(native="ge", is_mask=True)
+def ge(input: AnyType, other: AnyType) -> Any:
+    """``input >= other``."""
+    return np.greater_equal(input, other)
+
+
+@elementwise(native="lt", is_mask=True)
+def lt(input: AnyType, other: AnyType) -> Any:
+    """``input < other``."""
+    return np.less(input, other)
+
+
+@elementwise(native="le", is_mask=True)
+def le(input: AnyType, other: AnyType) -> Any:
+    """``input <= other``."""
+    return np.less_equal(input, other)
+
+
+@elementwise(native="eq", is_mask=True)
+def eq(input: AnyType, other: AnyType) -> Any:
+    """``input == other``."""
+    return np.equal(input, other)
+
+
+@elementwise(native="ne", is_mask=True)
+def ne(input: AnyType, other: AnyType) -> Any:
+    """``input != other``."""
+    return np.not_equal(input, other)
+
+
+@elementwise(native="logical_and", is_mask=True)
+def logical_and(input: AnyType, other: AnyType) -> Any:
+    """1 where neither is 0; ``a & b`` for masks."""
+    return np.logical_and(input, other)
+
+
+@elementwise(native="logical_or", is_mask=True)
+def logical_or(input: AnyType, other: AnyType) -> Any:
+    """1 where one of them is not 0; ``a | b`` for masks."""
+    return np.logical_or(input, other)
+
+
+@elementwise(native="logical_xor", is_mask=True)
+def logical_xor(input: AnyType, other: AnyType) -> Any:
+    """1 where exactly one of them is not 0; ``a ^ b`` for masks."""
+    return np.logical_xor(input, other)
+
+
+@elementwise(native="logical_not", is_mask=True)
+def logical_not(input: AnyType) -> Any:
+    """1 where the input is 0; ``~a`` for masks."""
+    return np.logical_not(input)
+
+
+@elementwise(native="isnan", is_mask=True)
+def isnan(input: AnyType) -> Any:
+    """1 where the input is NaN."""
+    return np.isnan(input)
+
+
+@elementwise(is_mask=True)
+def isinf(input: AnyType) -> Any:
+    """1 where the input is infinite."""
+    return np.isinf(input)
+
+
+@elementwise(is_mask=True)
+def isfinite(input: AnyType) -> Any:
+    """1 where the input is neither infinite nor NaN."""
+    return np.isfinite(input)
+
+
+@elementwise(ArithmeticTernaryFunction.SELECT, method=False)
+def where(condition: Mask, input: Joined, other: Joined) -> Any:
+    """``input`` where the condition, a mask of zeros and other numbers, is not zero, and ``other`` elsewhere.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.where(np.array([True, False]), np.float32([[1, 2]]), 0.0).tolist()
+    [[1.0, 0.0]]
+    >>> class Rectified(nn.Module):
+    ...     def forward(self, x):
+    ...         return nn.functional.where(x > 0, x, 0.5 * x)
+    >>> Rectified()(np.float32([[-1, 2]])).tolist()
+    [[-0.5, 2.0]]
+    """
+    return np.where(condition, input, other)
+
+
+@elementwise(ArithmeticTernaryFunction.MULTIPLY_ADD, method=False)
+def multiply_add(input: Floats, other: Floats, added: Floats) -> Any:
+    """``input * other + added``."""
+    return input * other + added
 
 
 @function
 def nan_to_num(input: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
     x, largest = numbers(input, "nan_to_num"), float(np.finfo(np.float32).max)
-    replaced = where(_elementwise("isnan", x), float(nan), x)
-    replaced = where(_elementwise("eq", x, np.inf), largest if posinf is None else float(posinf), replaced)
-    return where(_elementwise("eq", x, -np.inf), -largest if neginf is None else float(neginf), replaced)
-
-
-@function
-def floor(input: TensorLike) -> Any:
-    """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
-    return _unary(_ONE.FLOOR, input, "floor")
-
-
-@function
-def ceil(input: TensorLike) -> Any:
-    """The smallest whole number that is not below the input."""
-    return _unary(_ONE.CEIL, input, "ceil")
-
-
-@function
-def round(input: TensorLike) -> Any:
-    """The nearest whole number."""
-    return _unary(_ONE.ROUND, input, "round")
-
-
-@function
-def sign(input: TensorLike) -> Any:
-    """-1, 0 or 1."""
-    return _unary(_ONE.SIGN, input, "sign")
+    replaced = where(isnan(x), float(nan), x)
+    replaced = where(eq(x, np.inf), largest if posinf is None else float(posinf), replaced)
+    return where(eq(x, -np.inf), -largest if neginf is None else float(neginf), replaced)
 
 
 @function
@@ -386,10 +514,11 @@ def clamp(input: TensorLike, min: TensorLike = None, max: TensorLike = None) -> 
     >>> nn.functional.clamp(np.float32([[-2, 0.5, 3]]), -1, 1).tolist()
     [[-1.0, 0.5, 1.0]]
     """
-    x = numbers(input, "clamp")
     if min is None and max is None:
         raise ValueError("clamp: neither min nor max is given. Pass at least one of them.")
-    if isinstance(min, (int, float)) and isinstance(max, (int, float)):
+    x = value(input, "clamp")
+    if isinstance(min, (int, float)) and isinstance(max, (int, float)) and (x.dtype.kind == "f" or float in (type(min), type(max))):
+        x = numbers(x, "clamp")
         return x.graph.append(operations.Activation(x.graph, x, ActivationFunction.clamp((float(min), float(max)))))
     if min is not None:
         x = maximum(x, min)
@@ -412,32 +541,6 @@ def clamp_max(input: TensorLike, max: TensorLike) -> Any:
 
 
 @function
-def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Any:
-    """``input`` where the condition, a mask of zeros and other numbers, is not zero, and ``other`` elsewhere.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> nn.functional.where(np.array([True, False]), np.float32([[1, 2]]), 0.0).tolist()
-    [[1.0, 0.0]]
-    >>> class Rectified(nn.Module):
-    ...     def forward(self, x):
-    ...         return nn.functional.where(x > 0, x, 0.5 * x)
-    >>> Rectified()(np.float32([[-1, 2]])).tolist()
-    [[-0.5, 2.0]]
-    """
-    mask = value(condition, "where")
-    if isinstance(mask.leaf, np.ndarray) and mask.leaf.dtype != np.float32:
-        mask = mask.graph.constant(mask.graph.following(mask.leaf, _as_mask))
-    operands = [numbers(mask, "where"), numbers(input, "where"), numbers(other, "where")]
-    return _arithmetic(ArithmeticTernaryFunction.SELECT, operands)
-
-
-def _as_mask(array: Array) -> Array:
-    mask: Array = (array != 0).astype(np.float32)
-    return mask
-
-
-@function
 def masked_fill(input: TensorLike, mask: TensorLike, value: float) -> Any:
     """The input with ``value`` where the mask is not zero."""
     return where(mask, value, input)
@@ -448,90 +551,13 @@ def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, valu
     """``input + value * tensor1 * tensor2``."""
     if value != 1:
         return add(input, mul(mul(tensor1, tensor2), value))
-    operands = [numbers(tensor1, "addcmul"), numbers(tensor2, "addcmul"), numbers(input, "addcmul")]
-    return _arithmetic(ArithmeticTernaryFunction.MULTIPLY_ADD, operands)
+    return multiply_add(tensor1, tensor2, input)
 
 
 @function
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Any:
     """``input + weight * (end - input)``."""
     return add(input, mul(weight, sub(end, input)))
-
-
-def _mask(name: str, *given: TensorLike) -> Tensor:
-    """A function of elements that takes whole numbers as they are."""
-    operands = [value(np.int64(x) if _is_whole(x) else x, name) for x in given]
-    return operands[0].graph.append(operations.Elementwise(name, operands))
-
-
-def _is_whole(given: TensorLike) -> bool:
-    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-
-
-@function
-def gt(input: TensorLike, other: TensorLike) -> Any:
-    """``input > other``.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> nn.functional.gt(np.float32([1, 2, 3]), 2).tolist()
-    [0.0, 0.0, 1.0]
-    """
-    return _mask("gt", input, other)
-
-
-@function
-def ge(input: TensorLike, other: TensorLike) -> Any:
-    """``input >= other``."""
-    return _mask("ge", input, other)
-
-
-@function
-def lt(input: TensorLike, other: TensorLike) -> Any:
-    """``input < other``."""
-    return _mask("lt", input, other)
-
-
-@function
-def le(input: TensorLike, other: TensorLike) -> Any:
-    """``input <= other``."""
-    return _mask("le", input, other)
-
-
-@function
-def eq(input: TensorLike, other: TensorLike) -> Any:
-    """``input == other``."""
-    return _mask("eq", input, other)
-
-
-@function
-def ne(input: TensorLike, other: TensorLike) -> Any:
-    """``input != other``."""
-    return _mask("ne", input, other)
-
-
-@function
-def logical_and(input: TensorLike, other: TensorLike) -> Any:
-    """1 where neither is 0; ``a & b`` for masks."""
-    return _mask("logical_and", input, other)
-
-
-@function
-def logical_or(input: TensorLike, other: TensorLike) -> Any:
-    """1 where one of them is not 0; ``a | b`` for masks."""
-    return _mask("logical_or", input, other)
-
-
-@function
-def logical_xor(input: TensorLike, other: TensorLike) -> Any:
-    """1 where exactly one of them is not 0; ``a ^ b`` for masks."""
-    return _mask("logical_xor", input, other)
-
-
-@function
-def logical_not(input: TensorLike) -> Any:
-    """1 where the input is 0; ``~a`` for masks."""
-    return _mask("logical_not", input)
 
 
 def of_masks(name: str, *given: TensorLike) -> Tensor:
@@ -552,24 +578,6 @@ _LOGIC: dict[str, Any] = {
     "logical_and": logical_and, "logical_or": logical_or, "logical_xor": logical_xor, "logical_not": logical_not,
 }  # fmt: skip
 FUNCTIONS["of_masks"] = of_masks
-
-
-@function
-def isnan(input: TensorLike) -> Any:
-    """1 where the input is NaN."""
-    return _mask("isnan", input)
-
-
-@function
-def isinf(input: TensorLike) -> Any:
-    """1 where the input is infinite."""
-    return _mask("isinf", input)
-
-
-@function
-def isfinite(input: TensorLike) -> Any:
-    """1 where the input is neither infinite nor NaN."""
-    return _mask("isfinite", input)
 
 
 @function

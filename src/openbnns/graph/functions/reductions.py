@@ -9,7 +9,8 @@ import numpy as np
 
 from ... import ReductionFunction
 from .. import operations
-from ..sizes import AnySize, Size, broadcast, is_same, is_same_shape, product
+from ..declared import Axes, Axis, Joined, elementwise
+from ..sizes import AnySize, Shape, Size, broadcast, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .arrangements import diagonal
 from .base import TensorLike, axes_of, axis_of, function, numbers, value
@@ -27,10 +28,27 @@ def _reduced(f: ReductionFunction, input: TensorLike, dim: Any, keepdim: bool, w
     return x.graph.append(operations.Reduction(x, f, axes_of(x, dim, who), bool(keepdim)))
 
 
-@function
-def sum(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+def _in_floats(f: ReductionFunction, who: str) -> Any:
+    return lambda input, dim, keepdim: _reduced(f, input, dim, keepdim, who)
+
+
+def _kept(shape: Shape, axes: tuple[int, ...], keepdim: bool) -> Any:
+    """The shape of a reduction."""
+    return [1 if axis in axes else n for axis, n in enumerate(shape) if keepdim or axis not in axes]
+
+
+def _cumulative(who: str, product: bool) -> Any:
+    def record(input: TensorLike, dim: int) -> Tensor:
+        x = numbers(input, who)
+        return x.graph.append(operations.Cumulative(x, axis_of(x, dim, who), product=product))
+
+    return record
+
+
+@elementwise(infer=_kept, in_floats=_in_floats(ReductionFunction.sum(), "sum"))
+def sum(input: Joined, dim: Axes = None, keepdim: bool = False) -> Any:
     """The sum along ``dim``, an axis or several; of all elements if left out."""
-    return _reduced(ReductionFunction.sum(), input, dim, keepdim, "sum")
+    return np.sum(input, dim, keepdims=keepdim)
 
 
 @function
@@ -45,16 +63,16 @@ def mean(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
     return _reduced(ReductionFunction.mean(), input, dim, keepdim, "mean")
 
 
-@function
-def amax(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+@elementwise(infer=_kept, in_floats=_in_floats(ReductionFunction.max(), "amax"))
+def amax(input: Joined, dim: Axes = None, keepdim: bool = False) -> Any:
     """The largest element along ``dim``; the gradient goes to the first of equal ones."""
-    return _reduced(ReductionFunction.max(), input, dim, keepdim, "amax")
+    return np.max(input, dim, keepdims=keepdim)
 
 
-@function
-def amin(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+@elementwise(infer=_kept, in_floats=_in_floats(ReductionFunction.min(), "amin"))
+def amin(input: Joined, dim: Axes = None, keepdim: bool = False) -> Any:
     """The smallest element along ``dim``."""
-    return _reduced(ReductionFunction.min(), input, dim, keepdim, "amin")
+    return np.min(input, dim, keepdims=keepdim)
 
 
 class Extreme(NamedTuple):
@@ -101,10 +119,10 @@ def _position(f: ReductionFunction, input: TensorLike, dim: int | None, keepdim:
     return x.graph.append(operations.Reduction(x, f, (axis_of(x, dim, who),), bool(keepdim)))
 
 
-@function
-def prod(input: TensorLike, dim: Any = None, keepdim: bool = False) -> Any:
+@elementwise(infer=_kept, in_floats=_in_floats(ReductionFunction.product(), "prod"))
+def prod(input: Joined, dim: Axes = None, keepdim: bool = False) -> Any:
     """The product along ``dim``."""
-    return _reduced(ReductionFunction.product(), input, dim, keepdim, "prod")
+    return np.prod(input, dim, keepdims=keepdim)
 
 
 @function
@@ -220,8 +238,8 @@ class Ordered(NamedTuple):
     indices: Any
 
 
-@function
-def cumsum(input: TensorLike, dim: int) -> Any:
+@elementwise(infer=lambda shape, dim: shape, in_floats=_cumulative("cumsum", product=False))
+def cumsum(input: Joined, dim: Axis) -> Any:
     """The sums of all elements up to each along ``dim``.
 
     >>> import numpy as np
@@ -229,15 +247,13 @@ def cumsum(input: TensorLike, dim: int) -> Any:
     >>> nn.functional.cumsum(np.float32([[1, 2, 3]]), dim=1).tolist()
     [[1.0, 3.0, 6.0]]
     """
-    x = numbers(input, "cumsum")
-    return x.graph.append(operations.Cumulative(x, axis_of(x, dim, "cumsum"), product=False))
+    return np.cumsum(input, dim)
 
 
-@function
-def cumprod(input: TensorLike, dim: int) -> Any:
+@elementwise(infer=lambda shape, dim: shape, in_floats=_cumulative("cumprod", product=True))
+def cumprod(input: Joined, dim: Axis) -> Any:
     """The products of all elements up to each along ``dim``."""
-    x = numbers(input, "cumprod")
-    return x.graph.append(operations.Cumulative(x, axis_of(x, dim, "cumprod"), product=True))
+    return np.cumprod(input, dim)
 
 
 def _ordered(input: TensorLike, dim: int, descending: bool, who: str, count: Any = None) -> Ordered:

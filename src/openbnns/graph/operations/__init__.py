@@ -4,16 +4,17 @@ from ..operation import Convert
 from .activation import Activation, Prelu
 from .attention import Attention, Forbidden, LatestAttention
 from .attention_heads import AttentionHeads, Part, Rotate, parts_of
+from .composite import Composite
 from .control import Branch, Choice
 from .convolution import Convolution, GroupedTransposedConvolution
 from .custom_function import CustomFunction, FunctionContext, SizedByData, as_list
-from .elementwise import MASKS, Arithmetic, Elementwise, broadcast
 from .fourier import FourierTransform
 from .fused import NormalizedOperation
 from .indexing import AddEntries, Embedding, FlatIndex, PutAlong, Range, Take, TakeAlong
 from .keeping_plan import KeepingPlan
 from .lstm import Lstm
 from .moves import Concatenate, Detach, Expand, Permute, Pick, Slice, Split
+from .node import Node, broadcast
 from .normalization import Normalization
 from .padding import PADDINGS, Padding, pad
 from .pooling import MaxPoolingWithIndices, MaxUnpooling, Pooling
@@ -26,11 +27,11 @@ from .trees import Forest, Trees
 from .window import Window
 
 __all__ = [
-    "MASKS", "PADDINGS", "Activation", "AddEntries", "Arithmetic", "Attention", "AttentionHeads", "Branch", "Choice",
-    "Concatenate", "Contraction", "Convert", "Convolution", "Cumulative", "CustomFunction", "Detach", "Dropout",
-    "Elementwise", "Embedding", "Expand", "FlatIndex", "Forbidden", "Forest", "FourierTransform", "FunctionContext",
+    "PADDINGS", "Activation", "AddEntries", "Attention", "AttentionHeads", "Branch", "Choice",
+    "Composite", "Concatenate", "Contraction", "Convert", "Convolution", "Cumulative", "CustomFunction", "Detach", "Dropout",
+    "Embedding", "Expand", "FlatIndex", "Forbidden", "Forest", "FourierTransform", "FunctionContext",
     "GroupedTransposedConvolution", "InitialState", "KeepingPlan", "LatestAttention", "Linear", "Lstm", "MatrixProduct",
-    "MaxPoolingWithIndices", "MaxUnpooling", "Normalization", "NormalizedOperation", "Padding", "Part", "Permute", "Pick",
+    "MaxPoolingWithIndices", "MaxUnpooling", "Node", "Normalization", "NormalizedOperation", "Padding", "Part", "Permute", "Pick",
     "PixelShuffle", "Pooling", "Prelu", "PutAlong", "RandomNumbers", "Range", "Recurrent", "Reduction", "Resize", "Rotate",
     "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Trees", "Window", "as_list", "broadcast", "for_samples", "pad",
     "parts_of",

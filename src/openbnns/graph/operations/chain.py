@@ -14,7 +14,7 @@ from ..operation import Operation
 from ..tensor import FLOAT32, Array, Tensor
 from .activation import IDENTITY, Activation, is_elementwise
 from .base import Sizes, merged_axes
-from .elementwise import Arithmetic
+from .node import Node
 from .moves import Detach
 from .quantized import ToBytes
 
@@ -27,7 +27,8 @@ def can_join(operation: Operation) -> bool:
     if isinstance(operation, Activation):
         elementwise = is_elementwise(operation.function)
     else:
-        elementwise = isinstance(operation, (Arithmetic, Detach, ToBytes))
+        native = isinstance(operation, Node) and operation.function is not None
+        elementwise = native or isinstance(operation, (Detach, ToBytes))
     return elementwise and all(x.dtype == FLOAT32 for x in operation.inputs)
 
 
@@ -108,7 +109,7 @@ def _strides(shape: Sizes) -> list[int]:
 
 def _step(member: Operation, operands: list[int], result: int) -> Any:
     number, function, element = -1, IDENTITY, native_element(None)
-    if isinstance(member, Arithmetic):
+    if isinstance(member, Node) and member.function is not None:
         number, function = int(member.function.value), member.activation
     elif isinstance(member, Activation):
         function = member.function

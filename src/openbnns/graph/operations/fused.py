@@ -15,6 +15,7 @@ from ...filters.fused import BOUNDARY, BOUNDARY_GRADIENT, DBETA, DGAMMA
 from ...layers import FusedNormalizationParameters, skip
 from ..calls import Call, Calls, NumpyCall, PlanCall, in_turn
 from ..operation import Operation
+from ..parameter import Parameter
 from ..sizes import is_plain, is_same_shape, number_of
 from ..tensor import Array, Tensor
 from .activation import ActivatedOperation
@@ -74,13 +75,15 @@ class NormalizedOperation(ActivatedOperation):
         if (
             isinstance(following, Normalization)
             and not self.computed
+            and not following.computed
             and self.normalization is None
             and self.activation.case == "identity"
             and following.takes_whole_samples
             and is_same_shape(following.inputs[0].shape, self.output.shape)
         ):
             self.normalization, self.trains = following, following.trains  # only the mode of the normalization matters
-            self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
+            own = (self.weight, self.bias, *following.parameters)
+            self.parameters = [p for p in own if isinstance(p, Parameter)]
             self.repeatable = True
             return True
         if isinstance(following, Pooling) and self.normalization is not None and self._takes_pooling(following):

@@ -32,25 +32,28 @@ _CURES = {
 }
 
 
-def _flat(gradient: Array | None) -> Array | None:
-    return None if gradient is None else gradient.reshape(-1)
+def _flat(array: Array | None) -> Array | None:
+    return None if array is None else array.reshape(-1)
 
 
 class Normalization(ActivatedOperation):
     """``sample`` is the shape that the layer sees: (C, H, W), or (n,) with the axes before it counted as samples.
 
-    gamma is PyTorch's weight, beta its bias.
+    gamma is PyTorch's weight, beta its bias: parameters, or values that the network computes.
     """
 
     repeatable = True
 
     def __init__(
-        self, graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
-        beta: Parameter | None, momentum: float, epsilon: float,
+        self, graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | Tensor | None,
+        beta: Parameter | Tensor | None, momentum: float, epsilon: float,
     ) -> None:  # fmt: skip
         self.type, self.sample, self.gamma, self.beta = type, tuple(sample), gamma, beta
         self.momentum, self.epsilon = momentum, epsilon
-        super().__init__([x], Tensor(graph, x.shape), [p for p in (beta, gamma) if p is not None])
+        inputs = [x, *(value for value in (beta, gamma) if isinstance(value, Tensor))]
+        if not all(given is None or isinstance(given, (Parameter, Tensor)) for given in (gamma, beta)):
+            raise TypeError(f"a normalization has weights {gamma!r:.40} and {beta!r:.40}")
+        super().__init__(inputs, Tensor(graph, x.shape), [p for p in (beta, gamma) if isinstance(p, Parameter)])
 
     @property
     def takes_whole_samples(self) -> bool:
@@ -58,19 +61,29 @@ class Normalization(ActivatedOperation):
         whole = self.output.shape[1:]
         return is_same_shape(self.sample, image_shape(whole) if len(whole) == 2 else whole)
 
-    def _bound_layer(self) -> tuple[NormalizationLayer, KeepingPlan, Sizes]:
-        """The layer for the sizes of the program being made, its plan, and the shape of a sample."""
-        sample = bound(self.sample, self.bound_sizes)
-        return (*self.made(sample, lambda: self._make(sample)), sample)
+    @property
+    def computed(self) -> bool:
+        """True if the network computes its weight or bias."""
+        return len(self.inputs) > 1
 
-    def _make(self, sample: Sizes) -> tuple[NormalizationLayer, KeepingPlan]:
+    def _bound_layer(self, x: list[Array]) -> tuple[NormalizationLayer, KeepingPlan, Sizes]:
+        """The layer for the sizes of the program being made, its plan, and the shape of a sample."""
+        sample, values = bound(self.sample, self.bound_sizes), iter(x[1:])
+        own = [
+            None if given is None else given.array if isinstance(given, Parameter) else next(values)
+            for given in (self.beta, self.gamma)
+        ]
+        key = (sample, *(array.ctypes.data for array in x[1:]))  # the forward and the backward pass have one
+        return (*self.made(key, lambda: self._make(sample, *map(_flat, own))), sample)
+
+    def _make(self, sample: Sizes, beta: Array | None, gamma: Array | None) -> tuple[NormalizationLayer, KeepingPlan]:
         shape = Shape.vector(*sample) if len(sample) == 1 else Shape.image_chw(*sample[::-1])
         layer = NormalizationLayer(
             type=self.type,
             input=shape,
             output=shape,
-            beta=None if self.beta is None else self.beta.array.reshape(-1),
-            gamma=None if self.gamma is None else self.gamma.array.reshape(-1),
+            beta=beta,
+            gamma=gamma,
             momentum=self.momentum,
             epsilon=self.epsilon,
             activation=self.activation,
@@ -103,7 +116,7 @@ class Normalization(ActivatedOperation):
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         self.require_spread(len(x[0]), training)
-        layer, plan, sample = self._bound_layer()
+        layer, plan, sample = self._bound_layer(x)
         given, result = x[0].reshape(-1, *sample), y.reshape(-1, *sample)
         by_layer = PlanCall(layer.apply, given, result, phase=phase(training))
         if not training:
@@ -111,12 +124,12 @@ class Normalization(ActivatedOperation):
         return plan.forward({X: given, Y: result, KEPT_INPUT: given}, lambda: by_layer, training)
 
     def repeat(self, x: list[Array], y: Array) -> Calls:
-        _, plan, sample = self._bound_layer()
+        _, plan, sample = self._bound_layer(x)
         return plan.repeat({Y: y.reshape(-1, *sample), KEPT_INPUT: x[0].reshape(-1, *sample)})
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
-        layer, plan, sample = self._bound_layer()
-        given, arriving = iter(dp), dy.reshape(-1, *sample)
+        layer, plan, sample = self._bound_layer(x)
+        given, arriving = iter([*dx[1:], *dp]), dy.reshape(-1, *sample)
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
         target = None if dx[0] is None else dx[0].reshape(-1, *sample)
         tensors = {

@@ -17,7 +17,7 @@ from ..operation import Operation
 from ..tensor import FLOAT32, Array, Tensor
 from .activation import IDENTITY
 from .convolution import Convolution
-from .elementwise import Arithmetic
+from .node import Node
 from .pooling import Pooling
 from .products import Linear, MatrixProduct
 from .window import as_images, image_shape
@@ -263,11 +263,9 @@ def weights_of(operation: Operation) -> tuple[Array, Array | None] | None:
 
 def is_sum(operation: Operation) -> bool:
     """True for a + b of tensors of one shape, alone or with ReLU behind it."""
-    from ... import ArithmeticBinaryFunction
-
     return (
-        isinstance(operation, Arithmetic)
-        and operation.function is ArithmeticBinaryFunction.ADD
+        isinstance(operation, Node)
+        and operation.name == "add"
         and operation.activation.case in ("identity", "rectified_linear")
         and all(x.dtype == FLOAT32 and x.shape == operation.output.shape for x in operation.inputs)
     )

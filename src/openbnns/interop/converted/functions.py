@@ -1,48 +1,15 @@
-"""Comparisons, masks and arithmetic of whole numbers, in NumPy: functions without gradients."""
+"""Masks of scores, and square matrices, in NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...graph.calls import Calls, by_element
 from ...graph.operations.custom_function import FunctionContext
 from ...graph.sizes import broadcast
-from ...graph.tensor import FLOAT32, INT64, Array, Tensor
+from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
-
-COMPARISONS: dict[str, Any] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-}  # fmt: skip
-
-WHOLE: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "floor_divide": np.floor_divide, "remainder": np.remainder,
-    "fmod": np.fmod, "maximum": np.maximum, "minimum": np.minimum, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor, "left_shift": np.left_shift, "right_shift": np.right_shift, "gcd": np.gcd, "lcm": np.lcm,
-}  # fmt: skip
-
-
-def native_operands(*given: Any) -> list[Array]:
-    """Arrays for native code, of plain numbers as well: fractions as they are, whole numbers and masks as int64."""
-    return [x if x.dtype.kind == "f" else x.astype(np.int64, copy=False) for x in map(np.asarray, given)]
-
-
-class SampleNumbers(Function):
-    """0 for the first sample, 1 for the second, and so on, for as many as another tensor has: in files of earlier versions."""
-
-    is_pure = True
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return np.arange(len(x))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return None
-
 
 class ByElement(Function):
     """An elementwise function with broadcasting, through which no gradient goes."""
@@ -61,44 +28,6 @@ class ByElement(Function):
         ones = [np.ones((1,) * x.ndim, x.dtype) if isinstance(x, Tensor) else x for x in arguments]
         result = cls.forward(FunctionContext((), False), *ones)
         return [Tensor(inputs[0].graph, shape, FLOAT32 if result.dtype.kind == "f" else INT64)], False
-
-
-class WholeNumbers(ByElement):
-    """Exact arithmetic of whole numbers, by name."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
-        return np.asarray(WHOLE[name](a, b), np.int64)
-
-    @classmethod
-    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
-        a, b, name = given
-        return by_element(target, name, WHOLE[name], *native_operands(a, b))
-
-
-class Compare(ByElement):
-    """A comparison by name: 1 where it holds, else 0, as whole numbers."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
-        return COMPARISONS[name](a, b).astype(np.int64)
-
-    @classmethod
-    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
-        a, b, name = given
-        return by_element(target, name, COMPARISONS[name], *native_operands(a, b))
-
-
-class Not(ByElement):
-    """1 where a number is 0, else 0, as whole numbers."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return (x == 0).astype(np.int64)
-
-    @classmethod
-    def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
-        return by_element(target, "logical_not", np.logical_not, *given)
 
 
 class Forbid(ByElement):

@@ -10,7 +10,6 @@ import numpy as np
 from ...graph.sizes import AnySize, product
 from ...graph.tensor import Tensor
 from ...nn import functional as F
-from .functions import Compare
 from .tensors import ForeignTensor, Misfit
 
 Taps = list[tuple[Tensor, Any]]
@@ -91,8 +90,8 @@ def _tap(position: Tensor, n: int, edges: str, corners: bool, factor: Any) -> tu
     position = F.detach(position)
     if edges == "zeros":
         there = F.mul(
-            Compare.apply(position, np.float32(0), "ge").float(),
-            Compare.apply(position, np.float32(n - 1), "le").float(),
+            F.ge(position, np.float32(0)),
+            F.le(position, np.float32(n - 1)),
         )
         factor = there if factor is None else F.mul(factor, there)
     else:

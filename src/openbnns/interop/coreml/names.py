@@ -12,28 +12,12 @@ class Names(NamedTuple):
     onnx: str = ""
 
 
-COMPARISONS = {
-    "eq": Names("equal", "Equal"),
-    "ne": Names("not_equal"),
-    "lt": Names("less", "Less"),
-    "le": Names("less_equal", "LessOrEqual"),
-    "gt": Names("greater", "Greater"),
-    "ge": Names("greater_equal", "GreaterOrEqual"),
-}
-LOGIC = {
-    "logical_and": Names("logical_and", "And"),
-    "logical_or": Names("logical_or", "Or"),
-    "logical_xor": Names("logical_xor", "Xor"),
-}
+COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+LOGIC = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
 ARITHMETIC = {
-    "add": Names("add", "Add"),
-    "sub": Names("sub", "Sub"),
-    "mul": Names("mul", "Mul"),
-    "maximum": Names("maximum", "Max"),
-    "minimum": Names("minimum", "Min"),
-    "floor_divide": Names("floor_div"),
-    "remainder": Names("mod"),
-}
+    "add": "add", "sub": "sub", "mul": "mul", "maximum": "maximum", "minimum": "minimum", "floor_divide": "floor_div",
+    "remainder": "mod", "div": "real_div", "pow": "pow",
+}  # fmt: skip
 """Functions of two tensors, by their names in ``nn.functional``."""
 
 REDUCTIONS = {
@@ -50,19 +34,8 @@ REDUCTIONS = {
 }
 """By the names of BNNS's reductions."""
 
-UNARY = {
-    "ABS": "abs", "ACOS": "acos", "ASIN": "asin", "ATAN": "atan", "ATANH": "atanh", "CEIL": "ceil", "COS": "cos",
-    "COSH": "cosh", "ERF": "erf", "EXP": "exp", "EXP2": "exp2", "FLOOR": "floor", "ROUND": "round", "SIGN": "sign",
-    "SIN": "sin", "SINH": "sinh", "SQUARE": "square", "SQUARE_ROOT": "sqrt", "TAN": "tan", "TANH": "tanh",
-}  # fmt: skip
-BINARY = {
-    "ADD": "add", "SUBTRACT": "sub", "MULTIPLY": "mul", "DIVIDE": "real_div", "POW": "pow", "MIN": "minimum",
-    "MAX": "maximum",
-}  # fmt: skip
-"""By the names of BNNS's arithmetic; those of one operand are called in ``nn.functional`` as they are in Core ML."""
-
-ACTIVATIONS = {
-    "rectified_linear": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softsign": "softsign", "relu6": "relu6",
-    "silu": "silu", "erf": "erf", "abs": "abs",
-}  # fmt: skip
-"""By the names of BNNS's activations, those without numbers."""
+UNARY = (
+    "abs", "acos", "asin", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "floor", "round", "sign", "sin", "sinh",
+    "square", "sqrt", "tan",
+)
+"""Functions of one tensor that have the same name in ``nn.functional``."""

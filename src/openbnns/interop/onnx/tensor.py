@@ -22,7 +22,6 @@ from ._call import Call
 from ._numpy import compute
 from ._operator import OPERATORS
 
-_CONVERSIONS = ("convert", "int32", "bool")
 _PUT_ALONG = "put along"
 
 
@@ -150,14 +149,9 @@ class Recipe:
             axis = self.call.integer("axis", 0) % max(1, base.ndim)
             in_numpy = computing(target, lambda: compute(self.body, self.call, held)[0])
             return [copying(target, base), scattering(target, updates, indices, axis, in_numpy)]
-        operands = held[:1] if name in _CONVERSIONS else held
-        exact = all(x.dtype in (np.int64, np.float32) or (i and x.dtype == np.int32) for i, x in enumerate(operands))
-        if name and exact and len(operands) <= 2:
+        if name and held[0].dtype in (np.int64, np.float32):
             formula = partial(compute, self.body, self.call)
-            same = [x.astype(np.int64) if x.dtype == np.int32 else x for x in operands]
-            if name == "bool":
-                return by_element(target, "ne", np.not_equal, same[0], np.zeros((), np.int64))
-            return by_element(target, name, lambda *x: formula([*x, *held[len(x) :]])[0], *same)
+            return by_element(target, name, lambda x: formula([x, *held[1:]])[0], held[0])
         if operator.moves and len(arrays) == 1 and arrays[0] is held[0] and held[0].dtype == np.int64:
             (moved,) = compute(self.body, self.call, held)
             if np.may_share_memory(moved, held[0]):  # it is a view, whatever the numbers are

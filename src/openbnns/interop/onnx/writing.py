@@ -97,7 +97,7 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
         except NoForm as error:
             problems.append(f"{_told(operation)} in {file.place or 'the network'}: {error}")
             continue
-        known.update(operation.outputs)
+        known.update(value.storage for value in operation.outputs)
         file.note(_told(operation), before)
     if problems:
         told = "\n  ".join(problems)
@@ -105,4 +105,4 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
 
 
 def _told(operation: Any) -> str:
-    return operation.name if isinstance(operation, operations.CustomFunction) else type(operation).__name__
+    return operation.name if isinstance(operation, (operations.CustomFunction, operations.Node, operations.Composite)) else type(operation).__name__

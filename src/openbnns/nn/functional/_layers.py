@@ -53,7 +53,7 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "channel_shuffle", "conv1d", "conv2d",
     "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "group_norm", "instance_norm", "interpolate",
-    "layer_norm", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "pad",
+    "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "pad",
     "pixel_shuffle", "pixel_unshuffle", "rms_norm",
 ]  # fmt: skip
 
@@ -141,20 +141,6 @@ def _held(given: Any, recording: bool, who: str) -> Parameter | None:
     if isinstance(given, Tensor):
         raise TypeError(f"{who} is a Tensor. Pass an nn.Parameter, or an array that is not trained.")
     return Parameter(given.data if isinstance(given, Parameter) else given, requires_grad=False)
-
-
-def layer_norm(
-    input: TensorLike, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
-    """Each sample normalized over its last axes; see LayerNorm.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> print(nn.functional.layer_norm(np.float32([[1, 3]]), 2).round(3))
-    [[-1.  1.]]
-    """
-    layer = LayerNorm(normalized_shape, eps, elementwise_affine=False)
-    return _with_parameters(input, layer, "layer_norm", weight=weight, bias=bias)
 
 
 def rms_norm(input: TensorLike, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .... import ActivationFunction
-from ....graph.operations import Activation, Arithmetic, Prelu, Reduction
-from ..names import ACTIVATIONS, BINARY, REDUCTIONS, UNARY
-from .program_builder import ProgramBuilder, Refused, Value, array_of, writes
+from ....graph.operations import Activation, Prelu, Reduction
+from ...converted.rows import written
+from ..activation_rows import ROWS
+from ..names import REDUCTIONS
+from .program_builder import ProgramBuilder, Refused, Value, writes
 
 
 def _f(number: float) -> Any:
@@ -54,24 +55,14 @@ def _soft_shrink(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     return b("mul", x=b("sign", x=x), y=kept)
 
 
-def _scaled_tanh(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
-    return b("scaled_tanh", x=x, alpha=_f(f.alpha), beta=_f(f.beta))
-
-
 _WITH_NUMBERS: dict[str, Callable[[ProgramBuilder, Value, ActivationFunction], Value]] = {
-    "leaky_rectified_linear": lambda b, x, f: b("leaky_relu", x=x, alpha=_f(f.alpha)),
-    "elu": lambda b, x, f: b("elu", x=x, alpha=_f(f.alpha)),
     "celu": _celu,
     "selu": _selu,
     "softplus": _softplus,
     "clamp": lambda b, x, f: b("clip", x=x, alpha=_f(f.alpha), beta=_f(f.beta)),
     "linear": lambda b, x, f: b("mul", x=x, y=_f(f.alpha)),
-    "linear_with_bias": lambda b, x, f: b("linear_activation", x=x, alpha=_f(f.alpha), beta=_f(f.beta)),
-    "hard_sigmoid": lambda b, x, f: b("sigmoid_hard", x=x, alpha=_f(f.alpha), beta=_f(f.beta)),
     "hard_swish": _hard_swish,
     "soft_shrink": _soft_shrink,
-    "scaled_tanh": _scaled_tanh,
-    "gelu": lambda b, x, f: b("gelu", x=x, mode="EXACT"),
     "gelu_approximation": _gelu_tanh,
     "tanh_shrink": lambda b, x, f: b("sub", x=x, y=b("tanh", x=x)),
     "log_sigmoid": lambda b, x, f: b("mul", x=b("softplus", x=b("mul", x=x, y=_f(-1))), y=_f(-1)),
@@ -82,8 +73,12 @@ def activated(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     """An elementwise function of a value."""
     if f.case == "identity":
         return x
-    if f.case in ACTIVATIONS:
-        return b(ACTIVATIONS[f.case], x=x)
+    if f.case in ("erf", "abs"):
+        return b(f.case, x=x)
+    row = None if f.case == "gelu_approximation" else written(ROWS, f)
+    if row is not None:
+        given: dict[str, Any] = {key: each if isinstance(each, str) else _f(each) for key, each in row[1].items()}
+        return b(row[0], x=x, **given)
     if f.case in _WITH_NUMBERS:
         return _WITH_NUMBERS[f.case](b, x, f)
     raise Refused(f"there is no activation {f.case} in Core ML")
@@ -105,41 +100,6 @@ def _prelu(b: ProgramBuilder, op: Prelu) -> None:
     slopes = b.weight(op.weight, (-1, *[1] * (op.output.ndim - 2 if count > 1 else 0)))
     negative = b("mul", x=b("minimum", x=x, y=_f(0)), y=slopes)
     b.set(op.output, b("add", x=b("relu", x=x), y=negative))
-
-
-def _unary(b: ProgramBuilder, function: str, x: Value) -> Value:
-    if function in UNARY:
-        return b(UNARY[function], x=x)
-    if function == "LOG":
-        return b("log", x=x)
-    if function == "NEGATE":
-        return b("mul", x=x, y=_f(-1))
-    if function == "RECIPROCAL":
-        return b("real_div", x=_f(1), y=x)
-    if function == "RECIPROCAL_SQUARE_ROOT":
-        return b("real_div", x=_f(1), y=b("sqrt", x=x))
-    if function == "LOG2":
-        return b("mul", x=b("log", x=x), y=_f(1 / math.log(2)))
-    raise Refused(f"there is no function {function.lower()} in Core ML")
-
-
-@writes(Arithmetic)
-def _arithmetic(b: ProgramBuilder, op: Arithmetic) -> None:
-    operands = [b.get(value) for value in op.inputs]
-    function = op.function.name
-    if all(array_of(x) is not None for x in operands):
-        operands[0] = b("identity", x=operands[0])  # which makes it a value of the program
-    if len(operands) == 1:
-        y = _unary(b, function, operands[0])
-    elif function in BINARY:
-        y = b(BINARY[function], x=operands[0], y=operands[1])
-    elif function == "MULTIPLY_ADD":
-        y = b("add", x=b("mul", x=operands[0], y=operands[1]), y=operands[2])
-    elif function == "SELECT":
-        y = b("select", cond=b("not_equal", x=operands[0], y=_f(0)), a=operands[1], b=operands[2])
-    else:
-        raise Refused(f"there is no function {function.lower()} in Core ML")
-    b.set(op.output, activated(b, y, op.activation))
 
 
 @writes(Reduction)

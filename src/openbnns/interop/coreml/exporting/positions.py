@@ -8,22 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from ....graph.operation import Convert
-from ....graph.operations import CustomFunction
-from ....graph.operations.elementwise import MASKS, Elementwise
+from ....graph.declared import OPERATIONS
+from ....graph.operations import CustomFunction, Node
 from ....graph.operations.indexing import AddEntries, PutAlong, Range, Take, TakeAlong
 from ....graph.operations.reduction import Cumulative, Sort
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
 from ...converted import functions
 from ...onnx.tensor import ByNumpy
-from ..names import ARITHMETIC, COMPARISONS, LOGIC
+from ..names import ARITHMETIC, COMPARISONS, LOGIC, UNARY
+from .elementwise import activated
 from .program_builder import ProgramBuilder, Refused, Value, array_of, rank_of, writes
-
-_OF_ONNX = {names.onnx: function for function, names in (COMPARISONS | LOGIC | ARITHMETIC).items() if names.onnx} | {
-    "Not": "logical_not",
-    "IsNaN": "isnan",
-}
-
 
 def _truncated(b: ProgramBuilder, x: Value) -> Value:
     return b("mul", x=b("sign", x=x), y=b("floor", x=b("abs", x=x)))
@@ -48,6 +43,14 @@ _FORMULAS: dict[str, Callable[..., Value]] = {
     "isnan": lambda b, x: b("not_equal", x=x, y=x),
     "hypot": _hypotenuse,
     "logaddexp": _log_add_exp,
+    "trunc_divide": lambda b, x, y: _quotient(b, [x, y]),
+    "log": lambda b, x: b("log", x=x),
+    "log2": lambda b, x: b("mul", x=b("log", x=x), y=np.float32(1 / math.log(2))),
+    "neg": lambda b, x: b("mul", x=x, y=np.float32(-1)),
+    "reciprocal": lambda b, x: b("real_div", x=np.float32(1), y=x),
+    "rsqrt": lambda b, x: b("real_div", x=np.float32(1), y=b("sqrt", x=x)),
+    "multiply_add": lambda b, x, y, z: b("add", x=b("mul", x=x, y=y), y=z),
+    "where": lambda b, c, x, y: b("select", cond=_flag(b, c), **dict(zip("ab", _alike(b, [x, y]), strict=True))),
 }
 
 
@@ -90,22 +93,25 @@ def _function(b: ProgramBuilder, name: str, operands: list[Value], wanted: Tenso
         return _numbers(b, b("logical_not", x=_flag(b, operands[0])), wanted)
     if name in LOGIC:
         x, y = (_flag(b, operand) for operand in operands)
-        return _numbers(b, b(LOGIC[name].core_ml, x=x, y=y), wanted)
+        return _numbers(b, b(LOGIC[name], x=x, y=y), wanted)
     if name in COMPARISONS:
         x, y = _alike(b, operands)
-        return _numbers(b, b(COMPARISONS[name].core_ml, x=x, y=y), wanted)
+        return _numbers(b, b(COMPARISONS[name], x=x, y=y), wanted)
     if name in ARITHMETIC:
         x, y = _alike(b, operands)
-        return b(ARITHMETIC[name].core_ml, x=x, y=y)
+        return b(ARITHMETIC[name], x=x, y=y)
+    if name in UNARY:
+        return b(name, x=operands[0])
     if name not in _FORMULAS:
         raise Refused(f"there is no function {name} in Core ML")
     y = _FORMULAS[name](b, *operands)
-    return _numbers(b, y, wanted) if name in MASKS else y
+    return _numbers(b, y, wanted) if OPERATIONS[name].is_mask else y
 
 
-@writes(Elementwise)
-def _elementwise(b: ProgramBuilder, op: Elementwise) -> None:
-    b.set(op.output, _function(b, op.function, [b.get(value) for value in op.inputs], op.output))
+@writes(Node)
+def _node(b: ProgramBuilder, op: Node) -> None:
+    y = _function(b, op.name, [b.get(value) for value in op.inputs], op.output)
+    b.set(op.output, activated(b, y, op.activation))
 
 
 @writes(Convert)
@@ -120,15 +126,9 @@ def _converted(b: ProgramBuilder, x: Value, wanted: Tensor) -> Value:
 @writes(CustomFunction)
 def _custom(b: ProgramBuilder, op: CustomFunction) -> None:
     kind, inputs = op.function, op.inputs
-    if kind is functions.Not:
-        b.set(op.output, _function(b, "logical_not", [b.get(inputs[0])], op.output))
-    elif kind is functions.Forbid:
+    if kind is functions.Forbid:
         allowed = _flag(b, b.get(inputs[0]))
         b.set(op.output, b("select", cond=allowed, a=np.float32(0), b=np.float32(-np.inf)))
-    elif kind in (functions.Compare, functions.WholeNumbers):
-        *operands, name = (b.get(x) if isinstance(x, Tensor) else x for x in op.arguments)
-        given = [x if isinstance(x, str) or hasattr(x, "name") else np.asarray(x) for x in operands]
-        b.set(op.output, _function(b, str(name), given, op.output))
     elif kind is ByNumpy:
         b.set(op.output, _node_again(b, op))
     else:
@@ -140,13 +140,6 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
     recipe, values = op.arguments[-1], iter(op.inputs)
     node = recipe.call.op
     given = [b.get(next(values)) if isinstance(x.held, Tensor) else np.asarray(x.held) for x in recipe.tensors if x]
-    if node in _OF_ONNX and len(given) in (1, 2):
-        return _function(b, _OF_ONNX[node], given, op.output)
-    if node == "Div":
-        return _quotient(b, given)
-    if node == "Where":
-        x, y = _alike(b, given[1:])
-        return b("select", cond=_flag(b, given[0]), a=x, b=y)
     if node == "Cast":
         return _converted(b, b.computed(op.inputs[0]), op.output)
     options = recipe.call.node.attributes
@@ -157,10 +150,6 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
     if node == "Expand":
         zero = np.float32(0) if op.output.dtype == FLOAT32 else np.int32(0)
         return b("add", x=b("fill", shape=b.sizes(op.output.shape), value=zero), y=given[0])
-    if node == "Clip":
-        for bound, kind in zip(given[1:], ("maximum", "minimum"), strict=False):
-            given[0] = b(kind, **dict(zip("xy", _alike(b, [given[0], bound]), strict=True)))
-        return given[0]
     if node == "ScatterElements" and options.get("reduction", "none") in ("none", b"none"):
         data, indices, updates = given
         axis = int(options.get("axis", 0))

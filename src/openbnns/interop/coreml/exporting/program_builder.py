@@ -401,6 +401,11 @@ class ProgramBuilder:
 
     def write(self, operation: GraphOperation) -> None:
         """Append an operation of a network."""
+        parts = operation.taken_apart()
+        if parts != [operation]:
+            for part in parts:
+                self.write(part)
+            return
         writer = next((_WRITERS[kind] for kind in type(operation).__mro__ if kind in _WRITERS), None)
         if writer is None:
             kind = type(operation).__name__

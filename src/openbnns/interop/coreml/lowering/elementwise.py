@@ -8,15 +8,18 @@ import numpy as np
 
 from ....graph.functions.elementwise import as_integers
 from ....nn import functional as F
+from ...converted.elementwise import folded as in_numpy
+from ...converted.elementwise import recorded
 from ...converted.tensors import ForeignTensor, kind_of
+from ..activation_rows import ROWS
 from ..elements import ELEMENTS
-from ..names import ACTIVATIONS, ARITHMETIC, COMPARISONS, LOGIC, UNARY
-from .table import RECORDED, Call, operation
+from ..names import ARITHMETIC, COMPARISONS, LOGIC, UNARY
+from .table import Call, operation
 
 # Functions of one tensor.
 
 _WHOLE = {"abs", "sign"}  # functions that keep whole numbers
-_UNARY = {*UNARY.values(), *ACTIVATIONS.values(), "softplus"} - _WHOLE
+_UNARY = set(UNARY) - _WHOLE
 
 
 def _unary(function: Any) -> Any:
@@ -29,19 +32,33 @@ def _unary(function: Any) -> Any:
 for _name in _UNARY:
     operation(_name)(_unary(getattr(F, _name)))
 
-_ONNX = {names.core_ml: names.onnx for names in ARITHMETIC.values() if names.onnx}
-_ONNX |= {"abs": "Abs", "sign": "Sign", "identity": "Identity", "pow": "Pow"}
-
-
-def _onnx(op: str) -> Any:
-    def handler(call: Call, x: ForeignTensor, y: ForeignTensor | None = None) -> Any:
-        return call.onnx(op, *([x] if y is None else [x, y]))
+def _row(name: str) -> Any:
+    def handler(call: Call, x: ForeignTensor, y: ForeignTensor | None = None) -> ForeignTensor:
+        given = [x] if y is None else [x, y]
+        if all(one.constant for one in given):
+            return folded(in_numpy(name, *(one.held for one in given)))
+        return recorded(name, *given)
 
     return handler
 
 
-for _name, _op in _ONNX.items():
-    operation(_name)(_onnx(_op))
+_ROWS = {core_ml: name for name, core_ml in (COMPARISONS | LOGIC | ARITHMETIC).items() if name != "div"}
+for _core_ml, _name in (_ROWS | {"abs": "abs", "sign": "sign", "logical_not": "logical_not"}).items():
+    operation(_core_ml)(_row(_name))
+
+
+@operation("identity")
+def identity(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return x
+
+
+def _activation(call: Call, x: ForeignTensor, **given: Any) -> ForeignTensor:
+    one = next(one for one in ROWS if one.name == call.kind and all(given[name] == word for name, word in one.words.items()))
+    return ForeignTensor(one.read(x.numbers, lambda name, _: given[name]))
+
+
+for _name in dict.fromkeys(one.name for one in ROWS if one.name != "gelu"):
+    operation(_name)(_activation)
 
 
 @operation("log")
@@ -71,16 +88,6 @@ def clip(call: Call, x: ForeignTensor, alpha: float, beta: float) -> ForeignTens
     )
 
 
-@operation("elu")
-def elu(call: Call, x: ForeignTensor, alpha: float) -> ForeignTensor:
-    return ForeignTensor(F.elu(x.numbers, alpha))
-
-
-@operation("leaky_relu")
-def leaky_relu(call: Call, x: ForeignTensor, alpha: float) -> ForeignTensor:
-    return ForeignTensor(F.leaky_relu(x.numbers, alpha))
-
-
 @operation("prelu")
 def prelu(call: Call, x: ForeignTensor, alpha: ForeignTensor | float) -> ForeignTensor:
     slope = alpha if isinstance(alpha, ForeignTensor) else ForeignTensor(np.array([alpha], np.float32))
@@ -98,21 +105,6 @@ def thresholded_relu(call: Call, x: ForeignTensor, alpha: float) -> ForeignTenso
     return ForeignTensor(F.where(F.ge(value, alpha), value, 0.0))
 
 
-@operation("linear_activation")
-def linear_activation(call: Call, x: ForeignTensor, alpha: float, beta: float) -> ForeignTensor:
-    return ForeignTensor(F.add(F.mul(x.numbers, alpha), beta))
-
-
-@operation("scaled_tanh")
-def scaled_tanh(call: Call, x: ForeignTensor, alpha: float, beta: float) -> ForeignTensor:
-    return ForeignTensor(F.mul(F.tanh(F.mul(x.numbers, beta)), alpha))
-
-
-@operation("sigmoid_hard")
-def sigmoid_hard(call: Call, x: ForeignTensor, alpha: float, beta: float) -> Any:
-    return call.onnx("HardSigmoid", x, alpha=float(alpha), beta=float(beta))
-
-
 @operation("softplus_parametric")
 def softplus_parametric(call: Call, x: ForeignTensor, alpha: ForeignTensor, beta: ForeignTensor) -> ForeignTensor:
     slopes = [by_channel(given, x.rank) for given in (alpha, beta)]
@@ -128,10 +120,9 @@ def by_channel(given: ForeignTensor | float, rank: int) -> Any:
 
 @operation("gelu")
 def gelu(call: Call, x: ForeignTensor, mode: str) -> ForeignTensor:
-    value = x.numbers
     if mode == "SIGMOID_APPROXIMATION":
-        return ForeignTensor(F.mul(value, F.sigmoid(F.mul(value, 1.702))))
-    return ForeignTensor(F.gelu(value, "none" if mode == "EXACT" else "tanh"))
+        return ForeignTensor(F.mul(x.numbers, F.sigmoid(F.mul(x.numbers, 1.702))))
+    return _activation(call, x, mode=mode)
 
 
 @operation("softmax")
@@ -144,21 +135,9 @@ def softmax(call: Call, x: ForeignTensor, axis: int) -> ForeignTensor:
 
 @operation("real_div")
 def real_div(call: Call, x: ForeignTensor, y: ForeignTensor) -> Any:
-    if x.constant and y.constant and "f" not in (x.kind, y.kind):
-        return call.onnx("Div", x, y)
-    return call.onnx("Div", *(given if given.kind == "f" else ForeignTensor(given.numbers) for given in (x, y)))
-
-
-def _by_elements(numpy_function: Any, function: Any) -> Any:
-    """A function that neither ONNX nor its table of NumPy has for whole numbers."""
-
-    def handler(call: Call, x: ForeignTensor, y: ForeignTensor) -> ForeignTensor:
-        if x.constant and y.constant:
-            return folded(numpy_function(x.held, y.held))
-        made = function(x.value, y.value)
-        return ForeignTensor(made, kind_of(made.dtype))
-
-    return handler
+    if x.constant and y.constant:
+        return folded(in_numpy("div", x.held, y.held))
+    return recorded("div", *(given if given.kind == "f" else ForeignTensor(given.numbers) for given in (x, y)))
 
 
 def folded(result: Any) -> ForeignTensor:
@@ -167,34 +146,6 @@ def folded(result: Any) -> ForeignTensor:
     if array.dtype == object and all(isinstance(n, (int, np.integer)) for n in array.ravel().tolist()):
         array = array.astype(np.int64)
     return ForeignTensor(array)
-
-
-operation("floor_div")(_by_elements(np.floor_divide, F.floor_divide))
-operation("mod")(_by_elements(np.mod, F.remainder))
-
-
-def _comparison(op: str, function: Any) -> Any:
-    def handler(call: Call, x: ForeignTensor, y: ForeignTensor) -> Any:
-        if x.constant and y.constant:
-            return call.onnx(op, x, y)
-        return ForeignTensor(function(x.value, y.value), "b")
-
-    return handler
-
-
-for _function, _names in (COMPARISONS | LOGIC).items():
-    if _names.onnx:
-        operation(_names.core_ml)(_comparison(_names.onnx, getattr(F, _function)))
-
-
-@operation("logical_not")
-def logical_not(call: Call, x: ForeignTensor) -> Any:
-    return call.onnx("Not", x) if x.constant else ForeignTensor(F.logical_not(x.value), "b")
-
-
-@operation("not_equal")
-def not_equal(call: Call, x: ForeignTensor, y: ForeignTensor) -> Any:
-    return logical_not(call, RECORDED["equal"](call, x, y))
 
 
 @operation("select")

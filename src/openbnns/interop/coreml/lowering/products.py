@@ -164,7 +164,7 @@ def layer_norm(
     chosen = sorted(x.axis(axis) for axis in axes)
     if chosen == list(range(x.rank - len(chosen), x.rank)) and chosen[0] > 0:
         shape = tuple(x.shape[axis] for axis in chosen)
-        weight, bias = (None if given is None else given.held for given in (gamma, beta))
+        weight, bias = (None if given is None else given.numbers for given in (gamma, beta))
         return ForeignTensor(F.layer_norm(x.numbers, shape, weight, bias, float(epsilon)))
     value = x.numbers
     centred = F.sub(value, F.mean(value, chosen, True))

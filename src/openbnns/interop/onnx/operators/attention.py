@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.functions import Compare, Forbid
+from ...converted.functions import Forbid
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._operator import operator
@@ -77,7 +77,7 @@ def _without_empty_rows(weights: Any, added: Any) -> Any:
         seen: Any = ~np.isneginf(added).all(-1, keepdims=True)
         return weights if seen.all() else F.where(seen, weights, 0.0)
     largest = F.amax(F.detach(added), -1, True)
-    return F.where(Compare.apply(largest, np.float32(-np.inf), "gt").float(), weights, 0.0)
+    return F.where(F.gt(largest, np.float32(-np.inf)), weights, 0.0)
 
 
 def _everything_added(
@@ -102,7 +102,7 @@ def _everything_added(
     else:
         counts = lengths.numbers.reshape((lengths.shape[0], 1, 1, 1))
         rules = [(j + 1 + 0 * i, "ge"), *((m + len(i), "ge") for m in least), *((m + len(i), "le") for m in most)]
-        parts += [Forbid.apply(Compare.apply(counts, m.astype(np.float32), name)) for m, name in rules]
+        parts += [Forbid.apply(getattr(F, name)(counts, m.astype(np.float32))) for m, name in rules]
     if not parts:
         return None
     total = parts[0]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from .... import ActivationFunction
 from ....graph import operations
+from ....graph.functions.base import applied
+from ....graph.graph import not_recording
 from ....graph.parameter import Parameter
-from ....graph.sizes import Size, is_same_shape
+from ....graph.sizes import is_same_shape
 from ....graph.tensor import Array, Tensor
 from ....nn import functional as F
+from ...converted.elementwise import folded, is_whole, operand, recorded
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
+from .. import rows
 from .._call import Call
 from .._file import kind_of_type, numpy_type
 from .._numpy import limited
@@ -28,73 +33,66 @@ ACTIVATIONS = "activations"
 MASKS = "masks and types"
 
 
-def operand(x: ForeignTensor, rank: int) -> Any:
-    """A value, or a number if it is a constant of a single one."""
-    if x.constant and x.held.size == 1 and x.kind == "f" and x.rank <= rank:
-        return float(x.held.item())
-    return x.numbers
+# Rows: recorded, and applied to constants.
 
 
-def _by_element(function: Any) -> Handler:
-    """A function of arrays in NumPy whose results have the type of the first."""
-
-    def compute(call: Call, *arrays: Array) -> Any:
-        limited(np.broadcast_shapes(*(a.shape for a in arrays)))
-        result, kind = function(*arrays), arrays[0].dtype
-        if isinstance(result, (Size, int)):  # of sizes
-            return result
-        whole = kind.kind in "fiu" and result.dtype.kind in "fiu" and result.dtype != kind
-        return result.astype(kind) if whole else result
-
-    return compute
-
-
-# Functions of one tensor: recorded, and in NumPy where constants need it.
-
-_UNARY: dict[str, tuple[Any, ...]] = {
-    "Abs": (F.abs, np.abs), "Neg": (F.neg, np.negative), "Exp": (F.exp, np.exp), "Log": (F.log, np.log),
-    "Sqrt": (F.sqrt, np.sqrt), "Reciprocal": (F.reciprocal, lambda x: 1 / x), "Sin": (F.sin, np.sin), "Cos": (F.cos, np.cos),
-    "Tan": (F.tan, np.tan), "Asin": (F.asin,), "Acos": (F.acos,), "Atan": (F.atan,), "Sinh": (F.sinh,), "Cosh": (F.cosh,),
-    "Asinh": (F.asinh,), "Acosh": (F.acosh,), "Atanh": (F.atanh,), "Erf": (F.erf,), "Floor": (F.floor, np.floor),
-    "Ceil": (F.ceil, np.ceil), "Round": (F.round, np.round), "Sign": (F.sign, np.sign),
-}  # fmt: skip
-_PLAIN: dict[str, tuple[Any, ...]] = {
-    "Relu": (F.relu, lambda x: np.maximum(x, 0)), "Sigmoid": (F.sigmoid, lambda x: 0.5 * (1 + np.tanh(0.5 * x))),
-    "Tanh": (F.tanh, np.tanh), "Softplus": (F.softplus,), "Softsign": (F.softsign,), "HardSwish": (F.hardswish,),
-    "Mish": (F.mish,),
-}  # fmt: skip
-
-
-def _unary(function: Any) -> Handler:
-    def record(call: Call, x: ForeignTensor) -> ForeignTensor:
-        return ForeignTensor(function(x.numbers))
+def _row(name: str) -> Handler:
+    def record(call: Call, *given: ForeignTensor) -> ForeignTensor:
+        return recorded(name, given[0], *(_aligned(call, given[0], x) for x in given[1:]))
 
     return record
 
 
-def _add(group: str, name: str, record: Handler, *in_numpy: Any, native: str = "") -> None:
-    facts = {"compute": _by_element(*in_numpy), "by_element": True, "native": native} if in_numpy else {}
-    add(group, name, record, **facts)
+def _several(name: str, mean: bool = False) -> Handler:
+    def record(call: Call, *given: ForeignTensor) -> ForeignTensor:
+        broadcast_shape([x.shape for x in given])
+        whole = is_whole(given) and not mean
+        y = reduce(partial(applied, name), [x.whole if whole else x.numbers for x in given])
+        return ForeignTensor(F.div(y, len(given)) if mean and len(given) > 1 else y)
+
+    return record
 
 
-for _group, _functions in ((ARITHMETIC, _UNARY), (ACTIVATIONS, _PLAIN)):
-    for _name, (_function, *_others) in _functions.items():
-        _add(_group, _name, _unary(_function), *_others)
+def _in_numpy(name: str) -> Handler:
+    def compute(call: Call, *arrays: Array) -> Any:
+        limited(np.broadcast_shapes(*(a.shape for a in arrays)))
+        return folded(name, *arrays)
+
+    return compute
 
 
-@operator(ACTIVATIONS, "LeakyRelu")
-def leaky_relu(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(F.leaky_relu(x.numbers, call.number("alpha", 0.01)))
+for _group, _rows in ((ARITHMETIC, rows.ARITHMETIC | {"Div": "div"}), (MASKS, rows.MASKS | rows.WHOLE)):
+    for _op, _name in _rows.items():
+        _facts = {"compute": _in_numpy(_name), "by_element": True, "records_whole": True}
+        add(_group, _op, _row(_name), **_facts)
+for _op, _name in rows.SEVERAL.items():
+    add(ARITHMETIC, _op, _several(_name), compute=_in_numpy(_name), by_element=True, records_whole=True)
+add(ARITHMETIC, "Mean", _several("add", mean=True))
+
+def _activation(call: Call, x: ForeignTensor) -> ForeignTensor:
+    for one in rows.ACTIVATIONS:
+        if one.name == call.op and all(call.text(name, "none") == word for name, word in one.words.items()):
+            return ForeignTensor(one.read(x.numbers, call.number))
+    raise Misfit("it has no such form here")
 
 
-@operator(ACTIVATIONS, "Elu")
-def elu(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(F.elu(x.numbers, call.number("alpha", 1.0)))
+def _activated(function: Any) -> Handler:
+    def compute(call: Call, x: Array) -> Any:
+        with not_recording():
+            return function(np.asarray(x, np.float32)).astype(x.dtype)
+
+    return compute
 
 
-@operator(ACTIVATIONS, "Celu")
-def celu(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(F.celu(x.numbers, call.number("alpha", 1.0)))
+_FOLDED = {"Relu": F.relu, "Sigmoid": F.sigmoid, "Tanh": F.tanh}
+for _name in dict.fromkeys(one.name for one in rows.ACTIVATIONS):
+    _facts = {"compute": _activated(_FOLDED[_name]), "by_element": True} if _name in _FOLDED else {}
+    add(ACTIVATIONS, _name, _activation, **_facts)
+
+
+@operator(ACTIVATIONS, "Mish")
+def mish(call: Call, x: ForeignTensor) -> ForeignTensor:
+    return ForeignTensor(F.mish(x.numbers))
 
 
 SELU = (1.6732632423543772, 1.0507009873554805)
@@ -106,23 +104,6 @@ def selu(call: Call, x: ForeignTensor) -> ForeignTensor:
     if np.float32(alpha) == np.float32(SELU[0]) and np.float32(gamma) == np.float32(SELU[1]):
         return ForeignTensor(F.selu(x.numbers))
     return ForeignTensor(F.mul(F.elu(x.numbers, alpha), gamma))
-
-
-@operator(ACTIVATIONS, "HardSigmoid")
-def hard_sigmoid(call: Call, x: ForeignTensor) -> ForeignTensor:
-    f = ActivationFunction.hard_sigmoid(alpha=call.number("alpha", 0.2), beta=call.number("beta", 0.5))
-    value = x.numbers
-    return ForeignTensor(value.graph.append(operations.Activation(value.graph, value, f)))
-
-
-@operator(ACTIVATIONS, "ThresholdedRelu")
-def thresholded_relu(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(F.threshold(x.numbers, call.number("alpha", 1.0), 0.0))
-
-
-@operator(ACTIVATIONS, "Gelu")
-def gelu(call: Call, x: ForeignTensor) -> ForeignTensor:
-    return ForeignTensor(F.gelu(x.numbers, call.text("approximate", "none")))  # type: ignore[arg-type]
 
 
 @operator(ACTIVATIONS, "Swish")
@@ -169,44 +150,6 @@ def _aligned(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(reshaped(b, (*b.shape, *[1] * behind)), b.kind)
 
 
-def _binary(function: Any) -> Handler:
-    def record(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
-        b = _aligned(call, a, b)
-        rank = len(broadcast_shape([a.shape, b.shape]))
-        exact = call.op == "Div"  # a division, not a product with the reciprocal, which is rounded
-        left, right = operand(a, b.rank), b.numbers if exact else operand(b, a.rank)
-        if not isinstance(left, Tensor) and not isinstance(right, Tensor):
-            left = a.numbers
-        y = function(left, right)
-        return ForeignTensor(y if y.ndim == rank else y.reshape((*[1] * (rank - y.ndim), *y.shape)))
-
-    return record
-
-
-def _rounded_to_zero(a: Any, b: Any) -> Any:
-    return a // b if (a < 0) is (b < 0) else -(-a // b)
-
-
-_quotient = np.frompyfunc(_rounded_to_zero, 2, 1)  # of sizes
-
-
-def _divided(a: Array, b: Array) -> Any:
-    if a.dtype == object or b.dtype == object:
-        return _quotient(a, b)
-    if a.dtype.kind == "f":
-        return a / b
-    quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
-    return quotient * np.sign(a.astype(np.int64)) * np.sign(b.astype(np.int64))
-
-
-_BINARY: dict[str, tuple[Any, Any, str]] = {
-    "Add": (F.add, np.add, "add"), "Sub": (F.sub, np.subtract, "sub"), "Mul": (F.mul, np.multiply, "mul"),
-    "Div": (F.div, _divided, "divide"),
-}  # fmt: skip
-for _name, (_function, _in_numpy, _native) in _BINARY.items():
-    _add(ARITHMETIC, _name, _binary(_function), _in_numpy, native=_native)
-
-
 def _raised(call: Call, a: Array, b: Array) -> Any:
     limited(np.broadcast_shapes(a.shape, b.shape))
     if a.dtype.kind in "iu":
@@ -218,42 +161,18 @@ def _raised(call: Call, a: Array, b: Array) -> Any:
 def power(call: Call, a: ForeignTensor, b: ForeignTensor) -> Any:
     if not {x.kind for x in (a, b) if not x.constant} - {"i", "b"}:  # beside a constant of another type
         return by_numpy(call, [a, b])
-    return _binary(F.pow)(call, a, b)
-
-
-def _several(function: Any, mean: bool = False) -> Handler:
-    def record(call: Call, *given: ForeignTensor) -> ForeignTensor:
-        broadcast_shape([x.shape for x in given])
-        value: Any = given[0].numbers
-        for x in given[1:]:
-            value = function(value, x.numbers)
-        return ForeignTensor(F.div(value, len(given)) if mean and len(given) > 1 else value)
-
-    return record
-
-
-def _folded(function: Any) -> Any:
-    def several(*arrays: Array) -> Any:
-        return reduce(function, arrays)
-
-    return several
-
-
-_SEVERAL: dict[str, tuple[Any, Any, str]] = {
-    "Max": (F.maximum, np.maximum, "maximum"), "Min": (F.minimum, np.minimum, "minimum"), "Sum": (F.add, np.add, "add"),
-}  # fmt: skip
-for _name, (_function, _in_numpy, _native) in _SEVERAL.items():
-    _add(ARITHMETIC, _name, _several(_function), _folded(_in_numpy), native=_native)
-add(ARITHMETIC, "Mean", _several(F.add, mean=True))
+    return _row("pow")(call, a, b)
 
 
 def _rest(call: Call, a: Array, b: Array) -> Any:
     return np.fmod(a, b) if call.integer("fmod", 0) else np.mod(a, b)
 
 
-@operator(ARITHMETIC, "Mod", compute=_rest, by_element=True)
+@operator(ARITHMETIC, "Mod", compute=_rest, by_element=True, records_whole=True)
 def mod(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     broadcast_shape([a.shape, b.shape])
+    if is_whole((a, b)):
+        return ForeignTensor(applied("fmod" if call.integer("fmod", 0) else "remainder", a.whole, b.whole))
     left, right = a.numbers, b.numbers
     quotient = F.div(left, right)
     whole = F.mul(F.sign(quotient), F.floor(F.abs(quotient)))
@@ -271,11 +190,12 @@ def _clipped(call: Call, x: Array, low: Array | None = None, high: Array | None 
     return x if most is None else np.minimum(x, most)
 
 
-@operator(ARITHMETIC, "Clip", compute=_clipped, by_element=True, settings=(1, 2))
+@operator(ARITHMETIC, "Clip", compute=_clipped, by_element=True, settings=(1, 2), records_whole=True)
 def clip(
     call: Call, x: ForeignTensor, low: ForeignTensor | None = None, high: ForeignTensor | None = None
 ) -> ForeignTensor:
-    ends: list[Any] = [None if end is None else operand(end, x.rank) for end in (low, high)]
+    whole = x.kind == "i"
+    ends: list[Any] = [None if end is None else end.whole if whole else operand(end, x.rank) for end in (low, high)]
     for i, name in enumerate(("min", "max")):
         if call.has(name):
             ends[i] = call.number(name, 0.0)
@@ -283,7 +203,7 @@ def clip(
         return x
     if all(isinstance(end, float) for end in ends) and ends[0] <= ends[1]:
         return ForeignTensor(F.clamp(x.numbers, *ends))
-    value = x.numbers
+    value = x.whole if whole else x.numbers
     value = value if ends[0] is None else F.maximum(value, ends[0])
     return ForeignTensor(value if ends[1] is None else F.minimum(value, ends[1]))
 
@@ -297,9 +217,9 @@ def _cumulated(call: Call, x: Array, axis: Array) -> Any:
     return np.flip(total, place) if call.integer("reverse", 0) else total
 
 
-@operator(ARITHMETIC, "CumSum", compute=_cumulated, by_element=True, shaping=(1,))
+@operator(ARITHMETIC, "CumSum", compute=_cumulated, by_element=True, shaping=(1,), records_whole=True)
 def cumsum(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
-    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.elements
     reverse = call.integer("reverse", 0)
     turned = F.flip(value, place) if reverse else value
     total = F.cumsum(turned, place)
@@ -336,34 +256,6 @@ def along(value: Tensor, axis: int, matrix: Any) -> Tensor:
 # Masks and types.
 
 
-_COMPARISONS: dict[str, tuple[Any, Any]] = {
-    "Equal": (F.eq, np.equal), "Less": (F.lt, np.less), "LessOrEqual": (F.le, np.less_equal), "Greater": (F.gt, np.greater),
-    "GreaterOrEqual": (F.ge, np.greater_equal), "And": (F.logical_and, np.logical_and), "Or": (F.logical_or, np.logical_or),
-    "Xor": (F.logical_xor, np.logical_xor), "Not": (F.logical_not, np.logical_not), "IsNaN": (F.isnan, np.isnan),
-}  # fmt: skip
-
-
-def _mask(function: Any) -> Handler:
-    def record(call: Call, x: ForeignTensor, *others: ForeignTensor) -> ForeignTensor:
-        given = [x, *(_aligned(call, x, other) for other in others)]
-        broadcast_shape([x.shape for x in given])
-        return ForeignTensor(function(*(x.elements for x in given)), "b")
-
-    return record
-
-
-def _compared(function: Any) -> Handler:
-    def compute(call: Call, *arrays: Array) -> Any:
-        limited(np.broadcast_shapes(*(a.shape for a in arrays)))
-        return np.asarray(function(*arrays), np.bool_)
-
-    return compute
-
-
-for _name, (_function, _in_numpy) in _COMPARISONS.items():
-    add(MASKS, _name, _mask(_function), compute=_compared(_in_numpy), records_whole=True)
-
-
 def _infinite(call: Call, x: Array) -> Any:
     up, down = call.integer("detect_positive", 1), call.integer("detect_negative", 1)
     return (np.isposinf(x) & bool(up)) | (np.isneginf(x) & bool(down))
@@ -379,10 +271,6 @@ def is_infinite(call: Call, x: ForeignTensor) -> ForeignTensor:
 
 def _without_gradient(call: Call, *given: ForeignTensor) -> Any:
     return by_numpy(call, given)
-
-
-for _name, _in_numpy in (("BitwiseAnd", np.bitwise_and), ("BitwiseOr", np.bitwise_or), ("BitwiseXor", np.bitwise_xor)):
-    _add(MASKS, _name, _without_gradient, _in_numpy)
 
 
 def _largest(call: Call, x: Array) -> Any:
@@ -420,11 +308,12 @@ def _chosen(call: Call, condition: Array, a: Array, b: Array) -> Any:
     return np.where(condition, a, b)
 
 
-@operator(MASKS, "Where", compute=_chosen, by_element=True)
+@operator(MASKS, "Where", compute=_chosen, by_element=True, records_whole=True)
 def where(call: Call, condition: ForeignTensor, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     broadcast_shape([condition.shape, a.shape, b.shape])
     chosen: Any = (condition.held != 0).astype(np.float32) if condition.constant else condition.numbers
-    return ForeignTensor(F.where(chosen, a.numbers, b.numbers))
+    kind = max(a.kind, b.kind, key="bif".index)
+    return ForeignTensor(F.where(chosen, *(x.whole if kind == "i" else x.numbers for x in (a, b))), kind)
 
 
 def in_small_float(call: Call, x: Array) -> Any:
@@ -445,9 +334,7 @@ def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
 
 
 def _conversion(call: Call) -> str:
-    wanted = numpy_type(call.integer("to"))
-    names = {np.dtype(np.int64): "convert", np.dtype(np.int32): "int32", np.dtype(np.bool_): "bool"}
-    return "" if wanted is None else names.get(wanted, "")
+    return "int32" if numpy_type(call.integer("to")) == np.int32 else ""
 
 
 @operator(MASKS, "CastLike", compute=_of_type, records_whole=True, by_element=True, ignores=("saturate", "round_mode"))
@@ -465,7 +352,12 @@ def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> An
         raise Misfit("networks do not round to FLOAT8E8M0. Store such scales as initializers, which are read")
     if kind == "f":
         return x if x.kind == "f" else ForeignTensor(x.numbers)
-    return x if kind == x.kind else by_numpy(call, [x] if other is None else [x, other])
+    if kind == x.kind:
+        return x
+    if kind == "b":
+        return ForeignTensor(F.ne(x.elements, 0), "b")
+    exact = other is None and numpy_type(call.integer("to")) == np.int64
+    return ForeignTensor(x.whole) if exact else by_numpy(call, [x] if other is None else [x, other])
 
 
 @operator(MASKS, "Identity", moves=True)

@@ -15,7 +15,6 @@ from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ....nn.function import Function
-from ...converted.functions import Compare
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
@@ -246,7 +245,7 @@ def _masked(mask: ForeignTensor, k: Tensor, lowest: float, lengths_alone: bool) 
     """The mask that is added to scores (N, heads, T, S): by lengths of the keys, or by 1 for keys that may be seen."""
     if mask.rank == 1 and is_same(mask.shape[0], k.shape[0]):
         numbers: Any = np.arange(int(k.shape[2]), dtype=np.float32)
-        seen = Compare.apply(mask.numbers.reshape((mask.shape[0], 1, 1, 1)), numbers, "gt").float()
+        seen = F.gt(mask.numbers.reshape((mask.shape[0], 1, 1, 1)), numbers)
     elif mask.rank in (2, 3, 4) and not (lengths_alone and mask.rank != 2):
         shape = {2: (mask.shape[0], 1, 1, mask.shape[-1]), 3: (mask.shape[0], 1, *mask.shape[1:])}
         numbers = mask.numbers

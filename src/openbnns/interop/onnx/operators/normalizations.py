@@ -122,8 +122,8 @@ def _is_plain(weight: ForeignTensor | None, shape: tuple[Any, ...]) -> bool:
 def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor | None = None) -> Any:
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
     shape = x.shape[axes[0] :]
-    if _is_plain(scale, shape) and _is_plain(bias, shape) and call.outputs == 1:
-        return ForeignTensor(F.layer_norm(x.numbers, shape, _held(scale), _held(bias), eps))
+    if all(w is None or is_same_shape(w.shape, shape) for w in (scale, bias)) and call.outputs == 1:
+        return ForeignTensor(F.layer_norm(x.numbers, shape, scale.numbers, None if bias is None else bias.numbers, eps))
     y, mean, factor = _normalized(x.numbers, axes, eps)
     for weight, function in ((scale, F.mul), (bias, F.add)):
         if weight is not None:

@@ -38,7 +38,7 @@ def _recorded(function: Any, of_elements: Any = None) -> Handler:
 
     def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
-        keep, value = bool(call.integer("keepdims", 1)), x.numbers
+        keep, value = bool(call.integer("keepdims", 1)), x.whole if call.op in _OF_INTEGERS and x.kind == "i" else x.numbers
         every = list(range(x.rank)) if chosen is None else list(chosen)
         if every:
             return ForeignTensor(function(value, every, keep))
@@ -69,6 +69,7 @@ def _extreme(function: Any, end: int) -> Any:
     return reduce
 
 
+_OF_INTEGERS = ("ReduceSum", "ReduceProd")
 _REDUCTIONS: dict[str, tuple[Any, ...]] = {
     "ReduceSum": (F.sum, np.sum), "ReduceMean": (F.mean, np.mean), "ReduceMax": (F.amax, _extreme(np.max, 0)),
     "ReduceMin": (F.amin, _extreme(np.min, 1)), "ReduceProd": (F.prod, np.prod),
@@ -83,7 +84,7 @@ _REDUCTIONS: dict[str, tuple[Any, ...]] = {
 for _name, (_function, _of_arrays, *_others) in _REDUCTIONS.items():
     add(
         REDUCTIONS, _name, _recorded(_function, *_others), compute=_in_numpy(_of_arrays), shaping=(1,), once_attributes=("axes",),
-        ignores=("noop_with_empty_axes", "axes"),
+        ignores=("noop_with_empty_axes", "axes"), records_whole=_name in _OF_INTEGERS,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ....graph.tensor import FLOAT32, Tensor
 from ....nn import functional as F
 from ....nn.function import Function
-from ...converted.functions import Compare, Determinant
+from ...converted.functions import Determinant
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
@@ -137,7 +137,7 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
     samples, steps = moved.shape[:2]
     counts = lengths.numbers.reshape((samples, 1))
     numbers = F.arange(steps).float().reshape((1, steps))
-    inside = Compare.apply(counts, numbers, "gt").float()
+    inside = F.gt(counts, numbers)
     turned = F.sub(F.sub(counts, 1.0), numbers)
     places = F.add(numbers, F.mul(inside, F.sub(turned, numbers))).long()
     places = places.reshape((samples, steps, *[1] * (x.rank - 2)))

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from ....graph.operation import Operation
+from ....graph.operations import Composite
 from ....graph.sizes import AnySize
 from ....graph.tensor import INT64, Tensor
 from ...converted.every_way import Either, InnerGraph, Repeat
 from .._graph_file import GraphFile
 from ..errors import NoForm
+from ..rows import COMPOSITES
 from ._registry import WRITERS, writes
 from .elementwise import with_type
 
 
 def write_operation(file: GraphFile, operation: Operation) -> None:
     """Write the nodes of an operation, and bind its results to their names; raises NoForm for one that has none."""
+    if isinstance(operation, Composite):
+        op = COMPOSITES.get(operation.name)
+        if op is not None:
+            file.bind(operation.output, file.node(op, *map(file.use, operation.inputs)))
+            return
+        for part in operation.taken_apart():
+            write_operation(file, part)
+        return
     writer = WRITERS.get(type(operation))
     if writer is None:
         raise NoForm("it has no form in ONNX")

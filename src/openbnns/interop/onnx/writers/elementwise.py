@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
+from .... import ActivationFunction
 from ....graph import operations
 from ....graph.operation import Operation
-from ....graph.operations import MASKS, Elementwise
 from ....graph.tensor import FLOAT32, Tensor
-from ...converted.functions import Compare, Determinant, Forbid, Not
+from ...converted.functions import Determinant, Forbid
+from ...converted.rows import written
+from .. import rows
 from .._call import Call
 from .._graph_file import GraphFile
 from .._operator import OPERATORS
@@ -27,10 +28,6 @@ _ActivationWriter = Callable[[GraphFile, str, ActivationFunction], str]
 
 def _named(op: str) -> _ActivationWriter:
     return lambda file, x, f: file.node(op, x)
-
-
-def _with_alpha(op: str) -> _ActivationWriter:
-    return lambda file, x, f: file.node(op, x, alpha=float(f.alpha))
 
 
 def _scaled(file: GraphFile, x: str, factor: float) -> str:
@@ -50,10 +47,13 @@ def _clamp(file: GraphFile, x: str, f: ActivationFunction) -> str:
     return file.node("Clip", x, *ends)
 
 
-def _gelu_tanh(file: GraphFile, x: str, f: ActivationFunction) -> str:
+def _is_usual(f: ActivationFunction) -> bool:
+    """True for a threshold that ONNX takes, and for GELU with the usual numbers."""
     usual = ActivationFunction.gelu_approximation()
-    if (f.alpha, f.beta) == (usual.alpha, usual.beta):
-        return file.node("Gelu", x, approximate="tanh")
+    return f.alpha >= 0 if f.case == "threshold" else (f.alpha, f.beta) == (usual.alpha, usual.beta)
+
+
+def _gelu_tanh(file: GraphFile, x: str, f: ActivationFunction) -> str:
     cube = file.node("Mul", x, file.node("Mul", x, x))
     inner = _scaled(file, file.node("Add", x, _scaled(file, cube, f.beta)), f.alpha)
     return _scaled(file, file.node("Mul", x, file.node("Add", file.node("Tanh", inner), file.number(1))), 0.5)
@@ -64,8 +64,6 @@ def _softplus(file: GraphFile, x: str, f: ActivationFunction) -> str:
 
 
 def _threshold(file: GraphFile, x: str, f: ActivationFunction) -> str:
-    if f.beta == 0 and f.alpha >= 0:
-        return file.node("ThresholdedRelu", x, alpha=float(f.alpha))
     return file.node("Where", file.node("Greater", x, file.number(f.alpha)), x, file.number(f.beta))
 
 
@@ -78,19 +76,16 @@ def _gated(factor: float) -> _ActivationWriter:
 
 
 _ACTIVATIONS: dict[str, _ActivationWriter] = {
-    "identity": _named("Identity"), "rectified_linear": _named("Relu"), "leaky_rectified_linear": _with_alpha("LeakyRelu"),
-    "sigmoid": _named("Sigmoid"), "tanh": _named("Tanh"), "abs": _named("Abs"), "softsign": _named("Softsign"),
+    "identity": _named("Identity"), "abs": _named("Abs"), "selu": _named("Selu"), "erf": _named("Erf"),
+    "gelu_approximation2": _named("HardSwish"), "gelu_approximation": _gelu_tanh, "threshold": _threshold,
     "log_sigmoid": lambda file, x, f: file.node("Neg", file.node("Softplus", file.node("Neg", x))),
     "scaled_tanh": lambda file, x, f: _scaled(file, file.node("Tanh", _scaled(file, x, f.beta)), f.alpha),
     "linear": _linear, "linear_with_bias": _linear, "clamp": _clamp, "relu6": _clamp, "softplus": _softplus,
-    "gelu": _named("Gelu"), "gelu_approximation": _gelu_tanh, "gelu_approximation_sigmoid": _gated(1.702),
-    "silu": _gated(1.0), "hard_swish": _named("HardSwish"), "gelu_approximation2": _named("HardSwish"),
-    "hard_sigmoid": lambda file, x, f: file.node("HardSigmoid", x, alpha=float(f.alpha), beta=float(f.beta)),
-    "elu": _with_alpha("Elu"), "celu": _with_alpha("Celu"), "selu": _named("Selu"), "erf": _named("Erf"),
+    "gelu_approximation_sigmoid": _gated(1.702), "silu": _gated(1.0),
     "hard_shrink": lambda file, x, f: file.node("Shrink", x, lambd=abs(float(f.alpha)), bias=0.0),
     "soft_shrink": lambda file, x, f: file.node("Shrink", x, lambd=float(f.alpha), bias=float(f.alpha)),
     "tanh_shrink": lambda file, x, f: file.node("Sub", x, file.node("Tanh", x)),
-    "threshold": _threshold, "clamped_leaky_rectified_linear": _clamped_leaky,
+    "clamped_leaky_rectified_linear": _clamped_leaky,
 }  # fmt: skip
 _ALONG_AXIS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 
@@ -100,6 +95,9 @@ def activation(file: GraphFile, operation: operations.Activation) -> str:
     x, f = operation.inputs[0], operation.function
     if f.case in _ALONG_AXIS:
         return file.node(_ALONG_AXIS[f.case], file.use(x), axis=operation.axis)
+    row = None if f.case in ("gelu_approximation", "threshold") and not _is_usual(f) else written(rows.ACTIVATIONS, f)
+    if row is not None:
+        return file.node(row[0], file.use(x), **row[1])
     if f.case not in _ACTIVATIONS:
         raise NoForm(f"the activation {f.case} has no form in ONNX")
     return _ACTIVATIONS[f.case](file, file.use(x), f)
@@ -125,28 +123,91 @@ def _selected(file: GraphFile, condition: str, a: str, b: str) -> str:
     return file.node("Where", file.node("Not", file.node("Equal", condition, file.number(0))), a, b)
 
 
-_ONE, _TWO, _THREE = ArithmeticUnaryFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction
-_ARITHMETIC: dict[Any, _Writer] = {
-    _ONE.ABS: _nodes("Abs"), _ONE.ACOS: _nodes("Acos"), _ONE.ACOSH: _nodes("Acosh"), _ONE.ASIN: _nodes("Asin"),
-    _ONE.ASINH: _nodes("Asinh"), _ONE.ATAN: _nodes("Atan"), _ONE.ATANH: _nodes("Atanh"), _ONE.CEIL: _nodes("Ceil"),
-    _ONE.COS: _nodes("Cos"), _ONE.COSH: _nodes("Cosh"), _ONE.ERF: _nodes("Erf"), _ONE.EXP: _nodes("Exp"),
-    _ONE.EXP2: lambda file, x: file.node("Pow", file.number(2), x), _ONE.FLOOR: _nodes("Floor"), _ONE.LOG: _nodes("Log"),
-    _ONE.LOG2: lambda file, x: _scaled(file, file.node("Log", x), 1 / math.log(2)), _ONE.NEGATE: _nodes("Neg"),
-    _ONE.RECIPROCAL: _nodes("Reciprocal"), _ONE.ROUND: _nodes("Round"), _ONE.SIGN: _nodes("Sign"), _ONE.SIN: _nodes("Sin"),
-    _ONE.RECIPROCAL_SQUARE_ROOT: lambda file, x: file.node("Pow", x, file.number(-0.5)), _ONE.SINH: _nodes("Sinh"),
-    _ONE.SQUARE: lambda file, x: file.node("Pow", x, file.number(2)), _ONE.SQUARE_ROOT: _nodes("Sqrt"),
-    _ONE.TAN: _nodes("Tan"), _ONE.TANH: _nodes("Tanh"), _TWO.ADD: _nodes("Add"), _TWO.SUBTRACT: _nodes("Sub"),
-    _TWO.MULTIPLY: _nodes("Mul"), _TWO.DIVIDE: _nodes("Div"), _TWO.POW: _nodes("Pow"), _TWO.MAX: _nodes("Max"),
-    _TWO.MIN: _nodes("Min"), _THREE.SELECT: _selected,
-    _THREE.MULTIPLY_ADD: lambda file, a, b, c: file.node("Add", file.node("Mul", a, b), c),
+def _truncated(file: GraphFile, x: str) -> str:
+    return file.node("Mul", file.node("Sign", x), file.node("Floor", file.node("Abs", x)))
+
+
+def _remainder(file: GraphFile, a: str, b: str) -> str:
+    return file.node("Sub", a, file.node("Mul", b, file.node("Floor", file.node("Div", a, b))))
+
+
+def _sinc(file: GraphFile, x: str) -> str:
+    angle = file.node("Mul", x, file.number(math.pi))
+    zero = file.node("Equal", x, file.number(0))
+    apart = file.node("Where", zero, file.number(1), angle)
+    return file.node("Where", zero, file.number(1), file.node("Div", file.node("Sin", apart), apart))
+
+
+def _log_add_exp(file: GraphFile, a: str, b: str) -> str:
+    apart = file.node("Neg", file.node("Abs", file.node("Sub", a, b)))
+    return file.node("Add", file.node("Max", a, b), file.node("Softplus", apart))
+
+
+def _hypotenuse(file: GraphFile, a: str, b: str) -> str:
+    return file.node("Sqrt", file.node("Add", file.node("Mul", a, a), file.node("Mul", b, b)))
+
+
+def _of_logic(op: str) -> _Writer:
+    def write(file: GraphFile, *given: str) -> str:
+        return file.node(op, *(file.node("Cast", x, to=file.onnx.TensorProto.BOOL) for x in given))
+
+    return write
+
+
+def _finite(file: GraphFile, x: str) -> str:
+    return file.node("Not", file.node("Or", file.node("IsNaN", x), file.node("IsInf", x)))
+
+
+_ROWS = {name: op for op, name in (rows.ARITHMETIC | rows.SEVERAL | rows.MASKS | rows.WHOLE).items()}
+_FUNCTIONS: dict[str, _Writer] = {name: _nodes(op) for name, op in _ROWS.items()} | {
+    "add": _nodes("Add"), "div": _nodes("Div"), "pow": _nodes("Pow"), "where": _selected, "ne": _nodes("Equal", "Not"),
+    "exp2": lambda file, x: file.node("Pow", file.number(2), x),
+    "log2": lambda file, x: _scaled(file, file.node("Log", x), 1 / math.log(2)),
+    "rsqrt": lambda file, x: file.node("Pow", x, file.number(-0.5)), "square": lambda file, x: file.node("Pow", x, file.number(2)),
+    "multiply_add": lambda file, a, b, c: file.node("Add", file.node("Mul", a, b), c),
+    "logical_and": _of_logic("And"), "logical_or": _of_logic("Or"), "logical_xor": _of_logic("Xor"),
+    "logical_not": _of_logic("Not"), "isinf": _nodes("IsInf"), "isfinite": _finite, "floor_divide": _nodes("Div", "Floor"),
+    "trunc": _truncated, "frac": lambda file, x: file.node("Sub", x, _truncated(file, x)), "remainder": _remainder,
+    "fmod": _nodes("Mod", fmod=1), "log1p": lambda file, x: file.node("Log", file.node("Add", x, file.number(1))),
+    "expm1": lambda file, x: file.node("Sub", file.node("Exp", x), file.number(1)),
+    "log10": lambda file, x: file.node("Mul", file.node("Log", x), file.number(1 / math.log(10))),
+    "erfc": lambda file, x: file.node("Sub", file.number(1), file.node("Erf", x)), "sinc": _sinc,
+    "hypot": _hypotenuse, "logaddexp": _log_add_exp,
+}  # fmt: skip
+_OF_INTEGERS = {name: _nodes(op) for name, op in _ROWS.items()} | {
+    "add": _nodes("Add"), "trunc_divide": _nodes("Div"), "remainder": _nodes("Mod"), "fmod": _nodes("Mod", fmod=1),
+    "where": _selected, "square": lambda file, x: file.node("Mul", x, x),
 }  # fmt: skip
 
 
-@writes(operations.Arithmetic)
-def arithmetic(file: GraphFile, operation: operations.Arithmetic) -> str:
-    if operation.function not in _ARITHMETIC:
-        raise NoForm(f"the function {operation.function.name} has no form in ONNX")
-    return _ARITHMETIC[operation.function](file, *map(file.use, operation.inputs))
+_REDUCED = {"sum": "ReduceSum", "prod": "ReduceProd", "amax": "ReduceMax", "amin": "ReduceMin"}
+
+
+def _along_axes(file: GraphFile, operation: operations.Node) -> str:
+    """A function of whole numbers along axes."""
+    x, name = operation.inputs[0], operation.name
+    if name == "cumsum":
+        return file.node("CumSum", file.use(x), file.constant(np.asarray(operation.attributes[0], np.int64)))
+    if name not in _REDUCED:
+        raise NoForm(f"the function {name} of whole numbers has no form in ONNX")
+    axes, keep = operation.attributes
+    return file.node(_REDUCED[name], file.use(x), file.integers(axes), keepdims=int(keep))
+
+
+@writes(operations.Node)
+def node(file: GraphFile, operation: operations.Node) -> str:
+    if operation.attributes:
+        return _along_axes(file, operation)
+    name, whole = operation.name, operation.output.dtype != FLOAT32
+    write = (_OF_INTEGERS if whole else _FUNCTIONS).get(name)
+    if write is None:
+        raise NoForm(f"the function {name}{' of whole numbers' if whole else ''} has no form in ONNX")
+    if name == "where":
+        return _selected(file, *map(file.use, operation.inputs))
+    kinds = {x.dtype for x in operation.inputs}
+    common = next(iter(kinds)) if len(kinds) == 1 else FLOAT32
+    y = write(file, *(with_type(file, x, common) for x in operation.inputs))
+    return file.node("Cast", y, to=file.kind(operation.output)) if operation.is_mask else y
 
 
 _REDUCTIONS = {
@@ -189,69 +250,6 @@ def contraction(file: GraphFile, operation: operations.Contraction) -> str:
     return file.node("Einsum", *(file.use(x) for x in operation.inputs), equation=equation)
 
 
-# Functions of elements that no layer computes.
-
-
-def _truncated(file: GraphFile, x: str) -> str:
-    return file.node("Mul", file.node("Sign", x), file.node("Floor", file.node("Abs", x)))
-
-
-def _remainder(file: GraphFile, a: str, b: str) -> str:
-    return file.node("Sub", a, file.node("Mul", b, file.node("Floor", file.node("Div", a, b))))
-
-
-def _sinc(file: GraphFile, x: str) -> str:
-    angle = file.node("Mul", x, file.number(math.pi))
-    zero = file.node("Equal", x, file.number(0))
-    apart = file.node("Where", zero, file.number(1), angle)
-    return file.node("Where", zero, file.number(1), file.node("Div", file.node("Sin", apart), apart))
-
-
-def _log_add_exp(file: GraphFile, a: str, b: str) -> str:
-    apart = file.node("Neg", file.node("Abs", file.node("Sub", a, b)))
-    return file.node("Add", file.node("Max", a, b), file.node("Softplus", apart))
-
-
-def _hypotenuse(file: GraphFile, a: str, b: str) -> str:
-    return file.node("Sqrt", file.node("Add", file.node("Mul", a, a), file.node("Mul", b, b)))
-
-
-def _of_logic(op: str) -> _Writer:
-    def write(file: GraphFile, *given: str) -> str:
-        return file.node(op, *(file.node("Cast", x, to=file.onnx.TensorProto.BOOL) for x in given))
-
-    return write
-
-
-def _finite(file: GraphFile, x: str) -> str:
-    return file.node("Not", file.node("Or", file.node("IsNaN", x), file.node("IsInf", x)))
-
-
-_FUNCTIONS: dict[str, _Writer] = {
-    "gt": _nodes("Greater"), "ge": _nodes("GreaterOrEqual"), "lt": _nodes("Less"), "le": _nodes("LessOrEqual"),
-    "eq": _nodes("Equal"), "ne": _nodes("Equal", "Not"), "logical_and": _of_logic("And"), "logical_or": _of_logic("Or"),
-    "logical_xor": _of_logic("Xor"), "logical_not": _of_logic("Not"), "isnan": _nodes("IsNaN"), "isinf": _nodes("IsInf"),
-    "isfinite": _finite, "floor_divide": _nodes("Div", "Floor"), "trunc": _truncated,
-    "frac": lambda file, x: file.node("Sub", x, _truncated(file, x)), "remainder": _remainder,
-    "fmod": _nodes("Mod", fmod=1), "log1p": lambda file, x: file.node("Log", file.node("Add", x, file.number(1))),
-    "expm1": lambda file, x: file.node("Sub", file.node("Exp", x), file.number(1)),
-    "log10": lambda file, x: file.node("Mul", file.node("Log", x), file.number(1 / math.log(10))),
-    "erfc": lambda file, x: file.node("Sub", file.number(1), file.node("Erf", x)), "sinc": _sinc,
-    "hypot": _hypotenuse, "logaddexp": _log_add_exp,
-}  # fmt: skip
-
-
-@writes(Elementwise)
-def elementwise(file: GraphFile, operation: Elementwise) -> str:
-    if operation.function not in _FUNCTIONS:
-        raise NoForm(f"the function {operation.function} has no form in ONNX")
-    kinds = {x.dtype for x in operation.inputs}
-    plain = len(kinds) == 1 and operation.function in MASKS
-    given = [with_type(file, x, next(iter(kinds)) if plain else FLOAT32) for x in operation.inputs]
-    y = _FUNCTIONS[operation.function](file, *given)
-    return file.node("Cast", y, to=file.kind(operation.output)) if operation.function in MASKS else y
-
-
 def with_type(file: GraphFile, x: Tensor, dtype: np.dtype[Any]) -> str:
     """The name of a value with elements of this type."""
     name = file.use(x)
@@ -273,17 +271,10 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
         return node_again(file, operation, recipe) if writer is None else writer(file, operation)
     kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
-    if operation.function is Not:
-        zero = file.node("Equal", given[0], file.constant(np.zeros((), operation.inputs[0].dtype)))
-        return file.node("Cast", zero, to=kinds.INT64)
     if operation.function is Determinant:
         return file.node("Det", *given)
     if operation.function is Forbid:
         return _forbidden(file, given[0], operation.inputs[0].dtype, allowed=False)
-    if operation.function is Compare:
-        names, arguments, dtype = iter(given), operation.arguments, operation.inputs[0].dtype
-        a, b = (next(names) if hasattr(x, "storage") else file.constant(np.asarray(x, dtype)) for x in arguments[:2])
-        return file.node("Cast", _FUNCTIONS[arguments[2]](file, a, b), to=kinds.INT64)
     raise NoForm("a function that is written in NumPy has no form in ONNX")
 
 

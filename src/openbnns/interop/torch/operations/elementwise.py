@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ....graph.functions.elementwise import as_integers
-from ....graph.sizes import Size
+from ....graph.functions.base import applied
 from ....nn import functional as F
-from ...converted.functions import COMPARISONS, WHOLE, Compare, Not, WholeNumbers
 from ...converted.tensors import ForeignTensor, Misfit
 from .._recording import Kind
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
@@ -19,9 +15,11 @@ ACTIVATIONS = "activations"
 MASKS = "masks and types"
 
 
-def operand(given: Any) -> Any:
-    """An operand that broadcasts with the others: a value, or a number."""
-    return given.broadcast if isinstance(given, ForeignTensor) else plain(given, "a number")
+def operand(given: Any, whole: bool = False) -> Any:
+    """An operand that broadcasts with the others: a value, or a number; of ``whole`` numbers if that is asked for."""
+    if isinstance(given, ForeignTensor):
+        return given.whole if whole else given.broadcast
+    return plain(given, "a number")
 
 
 # Functions of one tensor.
@@ -36,7 +34,7 @@ _ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "a
 
 def _unary(function: Any) -> Any:
     def handler(call: Call, input: ForeignTensor) -> Any:
-        return function(input.broadcast)
+        return function(operand(input, call.kinds[0] == "i"))
 
     return handler
 
@@ -70,17 +68,8 @@ for _name in ("nan_to_num", "nan_to_num_"):
 
 def _two(call: Call, name: str, a: Any, b: Any) -> Any:
     """A function of two by its name here; of whole numbers if its result is one."""
-    if call.kinds[0] == "i" and name in WHOLE:
-        return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
-    function: Any = getattr(F, name)
-    return function(operand(a), operand(b))
-
-
-def _whole_operand(given: Any) -> Any:
-    if isinstance(given, ForeignTensor):
-        return given.whole
-    number = plain(given, "a number")
-    return as_integers(number) if isinstance(number, Size) else np.int64(number)
+    whole = call.kinds[0] == "i"
+    return applied(name, operand(a, whole), operand(b, whole))
 
 
 def _binary(name: str, swapped: bool = False) -> Any:
@@ -239,59 +228,40 @@ def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: An
 
 def _comparison(name: str) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        if _is_whole(input) and _is_whole(other):
-            return Compare.apply(_whole_operand(input), _whole_operand(other), name)
-        a, b = (
-            x.broadcast if isinstance(x, ForeignTensor) else np.float32(plain(x, "a number")) for x in (input, other)
-        )
-        return Compare.apply(a, b, name)
+        return applied(name, *(x.elements if isinstance(x, ForeignTensor) else plain(x, "a number") for x in (input, other)))
 
     return handler
 
 
-def _is_whole(given: Any) -> bool:
-    """True for what float32 need not hold exactly: whole numbers, and masks beside them."""
-    return given.kind != "f" if isinstance(given, ForeignTensor) else isinstance(given, (int, Size))
-
-
 for _name in ("isnan", "isinf", "isfinite"):
     add(MASKS, _name, _unary(getattr(F, _name)))
-for _name in COMPARISONS:
+for _name in ("logical_and", "logical_or", "logical_xor"):
     add(MASKS, _name, _comparison(_name))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add(MASKS, _name, _comparison(_name))
     add(MASKS, f"__{_name}__", _comparison(_name))
 for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "logical_xor")):
 
     def _logical(call: Call, input: Any, other: Any, bits: str = f"bitwise_{_name}", name: str = _other) -> Any:
-        if call.kinds[0] == "i":
-            return WholeNumbers.apply(_whole_operand(input), _whole_operand(other), bits)
-        return _comparison(name)(call, input, other)
+        return _two(call, bits, input, other) if call.kinds[0] == "i" else _comparison(name)(call, input, other)
 
     for _spelling in (f"__{_name}__", f"__r{_name}__", f"bitwise_{_name}"):
         add(MASKS, _spelling, _logical)
 
 
-def _of_bits(name: str, swapped: bool = False) -> Any:
-    def handler(call: Call, input: Any, other: Any) -> Any:
-        a, b = (other, input) if swapped else (input, other)
-        return WholeNumbers.apply(_whole_operand(a), _whole_operand(b), name)
-
-    return handler
-
-
 for _name, _other in (("left_shift", "lshift"), ("right_shift", "rshift")):
     for _spelling in (f"bitwise_{_name}", f"__{_other}__"):
-        add(MASKS, _spelling, _of_bits(_name))
-    add(MASKS, f"__r{_other}__", _of_bits(_name, swapped=True))
+        add(MASKS, _spelling, _binary(_name))
+    add(MASKS, f"__r{_other}__", _binary(_name, swapped=True))
 for _name in ("gcd", "lcm"):
-    add(ARITHMETIC, _name, _of_bits(_name))
+    add(ARITHMETIC, _name, _binary(_name))
 
 
 @operation(MASKS, "logical_not", "bitwise_not", "__invert__")
 def logical_not(call: Call, input: ForeignTensor) -> Any:
     if input.kind != "b" and call.name != "logical_not":
-        return WholeNumbers.apply(np.int64(-1), input.whole, "sub")  # all bits turned
-    return Not.apply(input.broadcast if input.kind == "f" else input.whole)
+        return F.sub(-1, input.whole)  # all bits turned
+    return F.logical_not(input.elements)
 
 
 _FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.float", "torch.double"}
@@ -305,7 +275,7 @@ def converted(input: ForeignTensor, kind: str) -> Any:
     if kind == "f":
         return input.broadcast
     if kind == "b":
-        return Compare.apply(input.elements, np.float32(0) if input.kind == "f" else np.int64(0), "ne")
+        return F.ne(input.elements, 0)
     return input.numbers.long()
 
 
@@ -313,7 +283,7 @@ def converted(input: ForeignTensor, kind: str) -> Any:
 def byte(call: Call, input: ForeignTensor, *, memory_format: Any = None) -> Any:
     """Whole numbers from 0 to 255, of which others are counted around."""
     number = input.numbers.long() if input.kind == "f" else input.whole
-    return WholeNumbers.apply(number, np.int64(256), "remainder")
+    return F.remainder(number, 256)
 
 
 @operation(MASKS, "as_tensor", "asarray")

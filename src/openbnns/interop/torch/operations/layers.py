@@ -13,7 +13,6 @@ from ....graph.parameter import Parameter
 from ....graph.sizes import Size
 from ....graph.tensor import Tensor
 from ....nn import functional as F
-from ...converted.functions import Compare
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._recording import Kind
@@ -265,7 +264,8 @@ def layer_norm(
     call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return _scaled(lambda w, b: F.layer_norm(input.numbers, shape, w, b, plain(eps, "eps")), weight, bias, behind=0)
+    scale, shift = (None if x is None else x.numbers for x in (weight, bias))
+    return F.layer_norm(input.numbers, shape, scale, shift, plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.rms_norm")
@@ -451,7 +451,7 @@ def random_numbers(call: Call, *given: Any, generator: Any = None, **named: Any)
 @operation(RANDOM, "bernoulli_")
 def bernoulli(call: Call, p: Any = 0.5, *, generator: Any = None) -> Any:
     _refuse_generator(generator)
-    return Compare.apply(_drawn(call, normal=False), np.float32(plain(p, "p")), "lt").float()
+    return F.lt(_drawn(call, normal=False), np.float32(plain(p, "p")))
 
 
 @operation(RANDOM, "bernoulli")

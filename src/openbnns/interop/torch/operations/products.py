@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.parameter import Parameter
 from ....nn import functional as F
-from ...converted.functions import Compare, Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
+from ...converted.functions import Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
@@ -121,7 +121,7 @@ def _added(mask: ForeignTensor) -> tuple[Any, Any]:
         return added[0] if added.ndim == 4 and len(added) == 1 else added, None
     given = mask.broadcast
     if mask.kind == "f":
-        seen = Compare.apply(F.amax(F.detach(given), -1, True), np.float32(-np.inf), "gt").float()
+        seen = F.gt(F.amax(F.detach(given), -1, True), np.float32(-np.inf))
         return F.where(seen, given, 0.0), seen
     seen = F.amax(given, -1, True)
     return Forbid.apply(F.add(given, F.sub(1.0, seen))), seen

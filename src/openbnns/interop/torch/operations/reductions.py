@@ -20,9 +20,7 @@ def _axes(dim: Any) -> Any:
 
 def _reduction(function: Any) -> Any:
     def handler(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        if dtype is not None and call.kinds[0] != "f":
-            raise Misfit("sums of whole numbers have no counterpart here")
-        return function(input.numbers, _axes(dim), keepdim)
+        return function(input.whole if call.kinds[0] == "i" else input.numbers, _axes(dim), keepdim)
 
     return handler
 
