@@ -19,6 +19,7 @@ import pytest
 import openbnns
 from networks import Net, numbers
 from openbnns import compat, datasets, nn
+from openbnns.graph.functions import resizing
 from openbnns.nn import functional as F
 from pages import Cells
 
@@ -307,7 +308,7 @@ def test_literal_names_are_those_that_there_are() -> None:
     names = get_args(nn.metrics.MetricName)
     assert [name for name in names if not name.startswith("top")] == list(nn.metrics.NAMED)
     assert set(nn.metrics.by_name(list(names))) == set(names)
-    for mode in get_args(F._layers.PadMode):
+    for mode in get_args(resizing.PadMode):
         assert F.pad(numbers(1, 2, 4), (1, 1), mode=mode).shape == (1, 2, 6)
 
 

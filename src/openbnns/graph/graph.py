@@ -225,12 +225,16 @@ class Graph:
         """A parameter as a value; it must belong to the network, unless it stands for a constant (``own=False``)."""
         if id(parameter) not in self._leaves:
             if own:
-                self.require_own(parameter)
-            parameter.make(parameter.shape, self.generator)
-            parameter.used = True
+                self.use(parameter)
             value = Tensor(self, parameter.shape, leaf=parameter)
             self._leaves[id(parameter)] = parameter, value
         return self._leaves[id(parameter)][1]
+
+    def use(self, parameter: Parameter) -> None:
+        """Take a parameter, which must belong to the network, for an operation."""
+        self.require_own(parameter)
+        parameter.make(parameter.shape, self.generator)
+        parameter.used = True
 
     def constant(self, array: Any) -> Tensor:
         """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie.

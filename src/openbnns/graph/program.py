@@ -675,6 +675,10 @@ class Program:
                 f"input {index} is boolean, but the network adds it to scores of attention, as numbers. Write "
                 "attn_mask=mask.bool() in forward, if true stands for positions that take part; or pass numbers, 0 and -inf."
             )
+        if samples.dtype.kind in "iu" and samples.itemsize > 2 and target.dtype == np.float32 and _is_rounded(samples):
+            raise ValueError(
+                f"input {index} holds whole numbers beyond 2^24 that float32 does not. Use them as indices, or pass float32 numbers."
+            )
         target[...] = samples
 
     def fits(self, given: Sequence[Any]) -> bool:
@@ -831,6 +835,14 @@ class Program:
         if not self._backward_calls:
             self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
         return self._backward_calls
+
+
+def _is_rounded(samples: Array) -> bool:
+    """True if float32 does not hold some of these whole numbers."""
+    if not samples.size or max(-int(samples.min()), int(samples.max())) <= 1 << 24:
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool((samples.astype(np.float32).astype(samples.dtype) != samples).any())
 
 
 def is_settled(leaf: object) -> bool:

@@ -446,6 +446,8 @@ def product(sizes: Iterable[AnySize]) -> AnySize:
 
 def is_same(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal for all free sizes; leaves no guard."""
+    if type(left) is int and type(right) is int:
+        return left == right
     return expression_of(left) == expression_of(right)
 
 
@@ -473,9 +475,8 @@ def wish_equal(left: AnySize, right: AnySize) -> None:
 
 def are_at_least(least: int, sizes: Iterable[AnySize]) -> bool:
     """True if no size is below a number in this recording. For checks: smaller sizes must lead to an error."""
-    bound = Polynomial.of(least)
     return not any(
-        size.free.is_less(size.expression, bound, required=True) if isinstance(size, Size) else size < least
+        size.free.is_less(size.expression, Polynomial.of(least), required=True) if isinstance(size, Size) else size < least
         for size in sizes
     )
 

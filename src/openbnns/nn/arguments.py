@@ -9,39 +9,14 @@ from typing import Any
 
 from .._flags import with_flags
 from .._spelling import nearest, unexpected
-from ..graph.sizes import AnySize
-from ..graph.tensor import Tensor
-
-
-def positive(value: Any, who: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
-        raise ValueError(f"{who} is {value!r}. Pass an integer of at least 1.")
-    return int(value)
+from ..graph.checks import check_rank as check_rank
+from ..graph.checks import check_size as check_size
+from ..graph.checks import positive as positive
 
 
 def optional(value: Any, who: str) -> int | None:
     """A size that may be left to the first input."""
     return None if value is None else positive(value, who)
-
-
-def check_size(who: str, what: str, expected: int | None, got: AnySize, *, last: AnySize | None = None) -> None:
-    """Raise an error for a size other than the one a layer was made for; ``last`` is the size of the last axis, for a
-    hint."""
-    if expected is not None and expected != got:
-        cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."
-        if last == expected:
-            cure = "They are the first axis of a sample, not the last: pass np.moveaxis(x, -1, 1)."
-        raise ValueError(f"{who}: made for {expected} {what}, but its input has {got}. {cure}")
-
-
-def check_rank(who: str, x: Tensor, rank: int, axes: str) -> None:
-    if x.ndim != rank + 1:
-        hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
-        if x.ndim == rank:
-            hint = " The first axis of an input is the batch: for one sample pass x[None]."
-            if axes.startswith("(channels"):
-                hint += " For samples without channels pass x[:, None], or put nn.Reshape(...) before it."
-        raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape[1:]}.{hint}")
 
 
 def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None, who: str) -> Any:

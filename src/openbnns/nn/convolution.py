@@ -1,36 +1,29 @@
 """Convolutions of signals (channels, length), images (channels, height, width) and volumes (channels, depth, height, width).
 
-Pairs are (vertical, horizontal). Volumes are stacks of images: the frames below a window become channels of one image.
+Pairs are (vertical, horizontal).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from ..graph import functions, operations
-from ..graph.checks import Pair, per_axis
-from ..graph.functions.windows import unwindowed, windows_along
+from ..graph import operations
+from ..graph.checks import Pair, check_rank, check_size, per_axis, positive
+from ..graph.functions import convolutions
+from ..graph.functions.windows import AXES
 from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize, are_at_least, number_of
+from ..graph.sizes import number_of
 from ..graph.tensor import Array, Tensor
 from . import initialisers
-from .arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
+from .arguments import first_may_be_omitted, optional, options
 from .initialisers import Initial
 from .module import Layer
 
 PaddingName = Literal["same", "valid"]
 PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
-AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
-_KINDS = {
-    1: "a signal of length {}",
-    2: "an image of {} x {} (height x width)",
-    3: "a volume of {} x {} x {} (depth first)",
-}
-
 
 class _AnyConvolution(Layer):
     """The base of convolutions and transposed convolutions, over one to three axes."""
@@ -77,28 +70,11 @@ class _AnyConvolution(Layer):
         if self.transposed or padding not in ("same", "valid"):
             words = "" if self.transposed else ", 'same' or 'valid'"
             raise ValueError(f"{who}: padding is {padding!r}. Pass numbers{words}.")
-        if padding == "same" and max(self.stride) > 1:
-            raise ValueError(
-                f"{who}: padding 'same' with stride {self.stride} is not possible, because a stride makes the output smaller. "
-                "Pass numbers, or use stride 1."
-            )
+        convolutions.require_stride(who, padding, self.stride)
         return padding
 
-    def _edges(self) -> list[tuple[int, int]]:
-        """The padding before and after every axis; if 'same' needs an odd number, the extra one goes behind."""
-        if self.padding == "valid":
-            return [(0, 0)] * self.axes
-        if self.padding == "same":
-            totals = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
-            return [(n // 2, n - n // 2) for n in totals]
-        return [(int(n), int(n)) for n in self.padding]
-
     def _check_groups(self, channels: int) -> None:
-        if channels % self.groups or self.out_channels % self.groups:
-            raise ValueError(
-                f"{type(self).__name__}: {self.groups} groups do not divide {channels} input and {self.out_channels} output "
-                "channels. Choose a number that divides both."
-            )
+        convolutions.check_groups(type(self).__name__, self.groups, channels, self.out_channels)
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         choice = self.weight_init if name == "weight" else self.bias_init
@@ -113,87 +89,23 @@ class _AnyConvolution(Layer):
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (self.out_channels, channels // self.groups, *self.kernel_size)
 
-    def _output_size(self, size: AnySize, axis: int) -> AnySize:
-        extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
-        return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
-
-    def forward(self, input: Tensor) -> Tensor:
-        x = self.checked(input)
-        channels = int(x.shape[1])
-        weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
-        bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
-        return self.applied(x, weight, bias)
-
-    def checked(self, x: Tensor) -> Tensor:
-        """The input, if it has the axes and channels that this layer takes."""
-        who = type(self).__name__
+    def forward(self, input: Tensor) -> Any:
+        x, who = input, type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
-        channels, image = int(x.shape[1]), x.shape[2:]
+        channels = int(x.shape[1])
         check_size(who, "channels", self.in_channels, channels, last=number_of(x.shape[-1]))
         self._check_groups(channels)
-        sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
-        if not are_at_least(1, sizes):
-            change = "less" if self.transposed else "more"
-            raise ValueError(
-                f"{who}: {_KINDS[self.axes].format(*image)} leaves nothing with kernel {self.kernel_size} and padding "
-                f"{self.padding}. Use larger inputs, {change} padding or smaller kernels."
-            )
-        self.in_channels = channels
-        return x
+        before, self.in_channels = self.in_channels, channels  # from which initial values follow
+        try:
+            weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
+            return self._applied(who, x, weight, self._fit_optional("bias", (self.out_channels,), x.graph.generator))
+        except ValueError:
+            self.in_channels = before
+            raise
 
-    def applied(self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None) -> Tensor:
-        """The convolution of a value with this weight and bias: both parameters, or both values."""
-        who = type(self).__name__
-        edges, sizes = self._edges(), [self._output_size(n, axis) for axis, n in enumerate(x.shape[2:])]
-        if self.padding_mode != "zeros" and any(map(any, edges)):
-            x = operations.pad(x, [(0, 0), (0, 0), *edges], self.padding_mode, f"{who}: padding")
-            edges = [(0, 0)] * self.axes
-        if self.axes == 3:
-            result: Tensor = self._of_volumes(x, weight, bias, edges, sizes)
-            return result
-        window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
-        return self._recorded(x, weight, bias, (x.shape[0], self.out_channels, *sizes), window)
-
-    def _recorded(
-        self,
-        x: Tensor,
-        weight: Parameter | Tensor,
-        bias: Parameter | Tensor | None,
-        shape: tuple[AnySize, ...],
-        window: operations.Window,
-    ) -> Tensor:
-        if self.transposed and self.groups > 1:
-            return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
-        return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))
-
-    def _of_volumes(
-        self,
-        x: Tensor,
-        weight: Parameter | Tensor,
-        bias: Parameter | Tensor | None,
-        edges: list[tuple[int, int]],
-        sizes: Sequence[AnySize],
-    ) -> Any:
-        """A convolution of images for each depth, whose channels are those of all frames in its window."""
-        kernels, added = (x.graph.value(given) for given in (weight, bias))
-        count, frames = x.shape[0], self.kernel_size[0]
-        kernels = kernels.reshape((kernels.shape[0], kernels.shape[1] * frames, *kernels.shape[3:]))
-        stride, dilation = self.stride[0], self.dilation[0]
-        window = operations.Window(self.kernel_size[1:], self.stride[1:], self.dilation[1:], tuple(edges[1:]))
-        if self.transposed:
-            depth = x.shape[2]
-            images = functions.permute(x, 0, 2, 1, 3, 4).reshape((count * depth, x.shape[1], *x.shape[3:]))
-            channels = self.out_channels * frames
-            y = self._recorded(images, kernels, None, (count * depth, channels, *sizes[1:]), window)
-            y = functions.permute(y.reshape((count, depth, self.out_channels, frames, *sizes[1:])), 0, 2, 3, 1, 4, 5)
-            y = unwindowed(y, 2, sizes[0] + sum(edges[0]), stride, dilation)
-            y = operations.pad(y, [(0, 0), (0, 0), (-edges[0][0], -edges[0][1]), (0, 0), (0, 0)], "constant", "padding")
-            return y if added is None else functions.add(y, added.reshape((self.out_channels, 1, 1, 1)))
-        x = operations.pad(x, [(0, 0), (0, 0), edges[0], (0, 0), (0, 0)], "constant", "padding")
-        stacks = functions.permute(windows_along(x, 2, frames, stride, dilation), 0, 3, 1, 2, 4, 5)
-        images = stacks.reshape((count * sizes[0], x.shape[1] * frames, *x.shape[3:]))
-        y = self._recorded(images, kernels, added, (count * sizes[0], self.out_channels, *sizes[1:]), window)
-        return functions.permute(y.reshape((count, sizes[0], self.out_channels, *sizes[1:])), 0, 2, 1, 3, 4)
+    def _applied(self, who: str, x: Tensor, weight: Parameter, bias: Parameter | None) -> Any:
+        options = (self.stride, self.padding, self.dilation, self.groups, self.padding_mode)
+        return convolutions.conv(who, self.axes, x, weight, bias, *options)
 
     def extra_repr(self) -> str:
         sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"
@@ -309,18 +221,12 @@ class _TransposedConvolution(_AnyConvolution):
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
             bias_init,
         )  # fmt: skip
-        who = type(self).__name__
-        self.output_padding = per_axis(output_padding, self.axes, f"{who}: output_padding", 0)
-        for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
-            if extra >= max(step, spread):
-                raise ValueError(
-                    f"{who}: output_padding {self.output_padding} must be smaller than stride {self.stride} or dilation "
-                    f"{self.dilation}."
-                )
+        self.output_padding = per_axis(output_padding, self.axes, f"{type(self).__name__}: output_padding", 0)
+        convolutions.require_output_padding(type(self).__name__, self.output_padding, self.stride, self.dilation)
 
-    def _output_size(self, size: AnySize, axis: int) -> AnySize:
-        extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
-        return self.stride[axis] * (size - 1) + extent - sum(self._edges()[axis]) + self.output_padding[axis]
+    def _applied(self, who: str, x: Tensor, weight: Parameter, bias: Parameter | None) -> Any:
+        options = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        return convolutions.conv_transpose(who, self.axes, x, weight, bias, *options)
 
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (channels, self.out_channels // self.groups, *self.kernel_size)

@@ -12,42 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import NormalizationType
-from ..graph import functions, operations
-from ..graph.graph import Graph
+from ..graph import functions
+from ..graph.checks import check_rank, check_size, positive
+from ..graph.functions import normalizations
+from ..graph.functions.normalizations import fitting_end
 from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize
 from ..graph.tensor import Array, Tensor
-from .arguments import check_rank, check_size, optional, options, positive
+from .arguments import optional, options
 from .module import Layer
-
-
-def record_normalization(
-    graph: Graph, x: Tensor, type: NormalizationType, sample: Sequence[AnySize], gamma: Parameter | None,
-    beta: Parameter | None, momentum: float, epsilon: float,
-) -> Tensor:  # fmt: skip
-    """Append a normalization with these arguments, or its replacement in a module whose mode differs from the network's."""
-    if graph.own_mode is False and type.case in ("batch", "instance") and type.moving_mean is not None:
-        return _as_it_is(x, type, gamma, beta, epsilon)
-    of_batch = graph.batch_normalization if type.case == "batch" else None
-    made = operations.Normalization if of_batch is None else of_batch
-    return graph.append(made(graph, x, type, sample, gamma, beta, momentum, epsilon))
-
-
-def _as_it_is(
-    x: Tensor, kind: NormalizationType, weight: Parameter | None, bias: Parameter | None, epsilon: float
-) -> Tensor:
-    """Normalization by moving statistics in a training pass: they are constants for the gradient."""
-
-    def of_channel(values: Any) -> Any:
-        return functions.reshape(values, (-1, *(1,) * (x.ndim - 2)))
-
-    factor = functions.rsqrt(x.graph.constant(kind.moving_variance) + epsilon)
-    if weight is not None:
-        factor = factor * weight
-    y = (x - of_channel(x.graph.constant(kind.moving_mean))) * of_channel(factor)
-    result: Tensor = y if bias is None else y + of_channel(x.graph.parameter(bias))
-    return result
 
 
 class _Normalization(Layer):
@@ -76,20 +48,12 @@ class _Normalization(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return self._shape()
 
-    def _record(self, x: Tensor, kind: NormalizationType, shape: tuple[int, ...], sample: Sequence[AnySize]) -> Tensor:
-        """``shape`` is that of the parameters, ``sample`` what the layer sees."""
+    def _weights(self, x: Tensor, shape: tuple[int, ...]) -> tuple[Parameter | None, Parameter | None]:
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
-        return record_normalization(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps)
+        return weight, bias
 
     def extra_repr(self) -> str:
         return f"eps={self.eps:g}"
-
-
-def _as_image(x: Tensor) -> tuple[AnySize, ...]:
-    """The shape of a sample as a layer normalizes it: signals are images of one row, volumes of all rows of all frames."""
-    if x.ndim == 3:
-        return (x.shape[1], 1, x.shape[2])
-    return (x.shape[1], x.shape[2] * x.shape[3], x.shape[4]) if x.ndim == 5 else x.shape[1:]
 
 
 class _ChannelNorm(_Normalization):
@@ -97,6 +61,7 @@ class _ChannelNorm(_Normalization):
 
     ranks: ClassVar[tuple[int, ...]] = (3,)
     axes: ClassVar[str] = "(channels, height, width)"
+    kind: ClassVar[str] = "batch"
     _usual: ClassVar[bool] = True  # whether there are weights and statistics unless told otherwise
 
     def __init__(
@@ -114,9 +79,6 @@ class _ChannelNorm(_Normalization):
         self.running_var: Array | None = None
         if self.num_features is not None:
             self._make_statistics(self.num_features)
-
-    def _kind(self) -> NormalizationType:
-        raise NotImplementedError
 
     def _shape(self) -> tuple[int, ...] | None:
         return None if self.num_features is None else (self.num_features,)
@@ -140,7 +102,8 @@ class _ChannelNorm(_Normalization):
         check_size(who, "channels", self.num_features, x.shape[1])
         self.num_features = int(x.shape[1])
         self._make_statistics(self.num_features)
-        return self._record(x, self._kind(), (int(x.shape[1]),), _as_image(x))
+        weights = (self.running_mean, self.running_var, *self._weights(x, (self.num_features,)))
+        return normalizations.channel_norm(who, x, self.kind, *weights, self.momentum, self.eps)
 
     def extra_repr(self) -> str:
         sizes = f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -157,9 +120,6 @@ class BatchNorm2d(_ChannelNorm):
     >>> bool(abs(y.mean()) < 1e-5), sorted(layer.state_dict())
     (True, ['bias', 'running_mean', 'running_var', 'weight'])
     """
-
-    def _kind(self) -> NormalizationType:
-        return NormalizationType.batch(moving_mean=self.running_mean, moving_variance=self.running_var)
 
 
 class BatchNorm1d(BatchNorm2d):
@@ -204,6 +164,7 @@ class InstanceNorm2d(_ChannelNorm):
     [[[[-1.0, 1.0]], [[-1.0, 1.0]]]]
     """
 
+    kind = "instance"
     _usual = False
 
     def __init__(
@@ -215,9 +176,6 @@ class InstanceNorm2d(_ChannelNorm):
         track_running_stats: bool = False,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
-
-    def _kind(self) -> NormalizationType:
-        return NormalizationType.instance(moving_mean=self.running_mean, moving_variance=self.running_var)
 
 
 class InstanceNorm1d(InstanceNorm2d):
@@ -262,29 +220,19 @@ class GroupNorm(_Normalization):
         self.num_groups = positive(num_groups, "GroupNorm: num_groups")
         self.num_channels = optional(num_channels, "GroupNorm: num_channels")
         if self.num_channels is not None:
-            self._check_groups(self.num_channels)
-
-    def _check_groups(self, channels: int) -> None:
-        if channels % self.num_groups:
-            raise ValueError(
-                f"GroupNorm: {self.num_groups} groups do not divide {channels} channels. Choose num_groups that does."
-            )
+            normalizations.check_groups("GroupNorm", self.num_groups, self.num_channels)
 
     def _shape(self) -> tuple[int, ...] | None:
         return None if self.num_channels is None else (self.num_channels,)
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        if x.ndim not in (2, 3, 4, 5):
-            raise ValueError(
-                "GroupNorm: needs samples (channels, depth, height, width), (channels, height, width), (channels, length) or "
-                f"(channels,), but gets {x.shape[1:]}."
-            )
-        check_size("GroupNorm", "channels", self.num_channels, x.shape[1])
-        self._check_groups(int(x.shape[1]))
-        self.num_channels = int(x.shape[1])
-        sample = (x.shape[1], 1, 1) if x.ndim == 2 else _as_image(x)
-        return self._record(x, NormalizationType.group(group_count=self.num_groups), (int(x.shape[1]),), sample)
+        normalizations.check_rank_of_groups("GroupNorm", input)
+        check_size("GroupNorm", "channels", self.num_channels, input.shape[1])
+        normalizations.check_groups("GroupNorm", self.num_groups, int(input.shape[1]))
+        self.num_channels = int(input.shape[1])
+        weights = self._weights(input, (self.num_channels,))
+        y: Tensor = normalizations.group_norm_of("GroupNorm", input, self.num_groups, *weights, self.eps)
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels or '?'}, eps={self.eps:g}" + options(self, affine=True)
@@ -315,8 +263,7 @@ class LayerNorm(_Normalization):
     def forward(self, input: Tensor) -> Tensor:
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
-        weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
-        y: Tensor = functions.layer_norm(x, shape, weight, bias, self.eps)
+        y: Tensor = functions.layer_norm(x, shape, *self._weights(x, shape), self.eps)
         return y
 
     def extra_repr(self) -> str:
@@ -359,9 +306,8 @@ class RMSNorm(Layer):
         x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
         weight = self._fit_optional("weight", shape, x.graph.generator)
-        axes = tuple(range(-len(shape), 0))
-        y: Tensor = x * functions.rsqrt(functions.mean(functions.square(x), axes, keepdim=True) + self.eps)
-        return y if weight is None else y * x.graph.parameter(weight)
+        y: Tensor = functions.rms_norm(x, shape, weight, self.eps)
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape or '?'}, eps={self.eps:g}" + options(self, elementwise_affine=True)
@@ -403,13 +349,4 @@ def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] |
     shape = tuple(positive(n, who) for n in (sizes if isinstance(sizes, Sequence) else (sizes,)))
     if not shape:
         raise ValueError(f"{who} is empty. Name at least one size.")
-    return shape
-
-
-def fitting_end(sizes: tuple[int, ...] | None, x: Tensor, who: str) -> tuple[int, ...]:
-    """The last axes of a value, which must be of these sizes; one axis if there are none."""
-    shape = tuple(map(int, x.shape[-1:])) if sizes is None else sizes
-    # A vector is one sample only for a layer that is made for its size: without one, it may be a batch of numbers.
-    if x.ndim < len(shape) + (sizes is None) or x.shape[x.ndim - len(shape) :] != shape or not shape:
-        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.shape[1:] or x.shape}.")
     return shape

@@ -59,6 +59,7 @@ class NetworkGraph(Graph):
     ) -> None:
         super().__init__(generator, frozen=frozen, training=training)
         self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
+        self._own: set[int] = set()  # identities of their parameters
         self.modes = modes
         self.asked_for_mode = False  # True once ``forward`` has read a mode: it may do something else in the other one
 
@@ -83,7 +84,9 @@ class NetworkGraph(Graph):
             raise TypeError(_describe_stray(strays[0], module, self.modules))
 
     def require_own(self, parameter: Parameter) -> None:
-        if not any(parameter is own for part in self.parts for own in part._parameters.values()):
+        if id(parameter) not in self._own:
+            self._own = {id(own) for part in self.parts for own in part._parameters.values()}
+        if id(parameter) not in self._own:
             raise TypeError(_describe_parameter(parameter, self.modules))
 
     def held_arrays(self) -> Iterable[Array]:

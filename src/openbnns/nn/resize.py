@@ -4,23 +4,16 @@ as columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
-from .._flags import optional_flag
-from ..graph import functions, operations
-from ..graph.checks import Pair, per_axis
-from ..graph.tensor import Array, Tensor
-from .arguments import check_rank, options, positive
+from ..graph import functions
+from ..graph.checks import Pair, check_rank, per_axis, positive
+from ..graph.functions import resizing
+from ..graph.functions.windows import AXES as _AXES
+from ..graph.tensor import Tensor
+from .arguments import options
 from .module import Layer
-
-_MODES = {
-    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
-}  # fmt: skip
-_AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
 
 
 class Upsample(Layer):
@@ -50,116 +43,16 @@ class Upsample(Layer):
     ) -> None:
         super().__init__()
         who = type(self).__name__
-        if (size is None) == (scale_factor is None):
-            raise ValueError(
-                f"{who}: give either size or scale_factor, not {'both' if size is not None else 'neither'}."
-            )
-        aligned = optional_flag(align_corners, f"{who}: align_corners")
-        recomputed = optional_flag(recompute_scale_factor, f"{who}: recompute_scale_factor")
-        if mode not in _MODES:
-            raise ValueError(f"{who}: mode is {mode!r}. Use one of {', '.join(map(repr, _MODES))}.")
-        if aligned is not None and mode.startswith("nearest"):
-            raise ValueError(f"{who}: align_corners is for linear modes and 'bicubic', not for {mode!r}. Leave it out.")
-        if recomputed and size is not None:
-            raise ValueError(f"{who}: recompute_scale_factor goes with scale_factor, but size is given. Leave it out.")
-        self.size: Any = size if size is None or isinstance(size, int) else tuple(size)
-        self.scale_factor: Any = (
-            tuple(map(float, scale_factor)) if isinstance(scale_factor, Sequence) else _number(scale_factor, who)
-        )
-        self.mode, self.align_corners = mode, bool(aligned)
-        self.recompute_scale_factor = bool(recomputed)
+        options = resizing.checked_options(who, size, scale_factor, mode, align_corners, recompute_scale_factor)
+        self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor = options
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        who, axes = type(self).__name__, x.ndim - 2
-        possible = _MODES[self.mode]
-        if axes not in possible:
-            usual = possible[0] if len(possible) == 1 else 2
-            check_rank(who, x, usual + 1, _AXES[usual])
-        image = x.shape[2:]
-        ratios: list[float | None] = [None] * axes  # pixels of the input per pixel of the output, if not the sizes tell
-        if self.size is not None:
-            sizes = per_axis(self.size, axes, f"{who}: size", 1)
-        else:
-            factors = self.scale_factor if isinstance(self.scale_factor, tuple) else (self.scale_factor,) * axes
-            if len(factors) != axes or min(factors) <= 0:
-                raise ValueError(
-                    f"{who}: scale_factor is {self.scale_factor}. Pass one positive number, or one per axis."
-                )
-            sizes = tuple(math.floor(n * f) for n, f in zip(image, factors, strict=True))
-            if min(sizes) < 1:
-                raise ValueError(
-                    f"{who}: scale_factor {self.scale_factor} leaves nothing of {image}. Use a larger one."
-                )
-            if not self.recompute_scale_factor and not self.align_corners:
-                exact = [n * f == m for n, m, f in zip(image, sizes, factors, strict=True)]
-                ratios = [None if e else 1 / f for e, f in zip(exact, factors, strict=True)]
-        if self.mode in ("nearest", "linear", "bilinear") and axes < 3 and not any(ratios):
-            linear = self.mode != "nearest"
-            return x.graph.append(operations.Resize(x, (*x.shape[:2], *sizes), linear, self.align_corners))
-        if self.mode.startswith("nearest"):
-            places = [self._nearest(*each) for each in zip(map(int, image), sizes, ratios, strict=True)]
-            for axis, numbers in enumerate(places):
-                x = functions.index_select(x, axis + 2, numbers)
-            return x
-        return resampled(x, [self._weights(*each) for each in zip(map(int, image), sizes, ratios, strict=True)])
-
-    def _nearest(self, n: int, m: int, ratio: float | None) -> Array:
-        """The pixel of the input for every one of the output, in PyTorch's float32 numbers."""
-        step = np.float32(n / m if ratio is None else ratio)
-        shift = np.float32(0.5 if self.mode == "nearest-exact" else 0.0)
-        places: Array = np.floor((np.arange(m, dtype=np.float32) + shift) * step).astype(np.int64)
-        return places.clip(0, n - 1)
-
-    def _weights(self, n: int, m: int, ratio: float | None) -> Array:
-        """The weight of every input pixel in every output pixel, (m, n)."""
-        if self.align_corners:
-            positions = np.arange(m) * ((n - 1) / (m - 1) if m > 1 else 0.0)
-        else:
-            positions = (np.arange(m) + 0.5) * (n / m if ratio is None else ratio) - 0.5
-            if self.mode != "bicubic":
-                positions = positions.clip(0)
-        low = np.floor(positions).astype(np.int64)
-        t = positions - low
-        parts = _cubic(t) if self.mode == "bicubic" else [(0, 1 - t), (1, t)]
-        weights = np.zeros((m, n))
-        for offset, part in parts:
-            np.add.at(weights, (np.arange(m), (low + offset).clip(0, n - 1)), part)
-        return weights.astype(np.float32)
+        options = (self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+        return resizing.resized(type(self).__name__, input, *options)
 
     def extra_repr(self) -> str:
         size = f"size={self.size}" if self.size is not None else f"scale_factor={self.scale_factor}"
         return f"{size}, mode={self.mode!r}" + options(self, align_corners=False, recompute_scale_factor=False)
-
-
-def _number(value: Any, who: str) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
-        raise TypeError(f"{who}: scale_factor must be a number, or one per axis, not {value!r}.")
-    return None if value is None else float(value)
-
-
-def _cubic(t: Array, a: float = -0.75) -> list[tuple[int, Array]]:
-    """Keys' cubic convolution with PyTorch's factor: (offset of the pixel, its part) for a place t behind a pixel."""
-
-    def near(d: Array) -> Array:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
-
-    def far(d: Array) -> Array:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-
-    return [(-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))]
-
-
-def resampled(x: Tensor, weights: Sequence[Array]) -> Tensor:
-    """Every axis behind the channels as sums of its entries: ``weights`` holds a matrix (new, old) per axis."""
-    if len(weights) == 3:
-        *leading, depth, height, width = x.shape
-        frames = functions.matmul(weights[0], x.reshape((*leading, depth, height * width)))
-        x = frames.reshape((*leading, len(weights[0]), height, width))
-    if len(weights) > 1:
-        x = functions.matmul(weights[-2], x)
-    y: Tensor = functions.matmul(x, np.ascontiguousarray(weights[-1].T))
-    return y
 
 
 class UpsamplingNearest2d(Upsample):
@@ -206,14 +99,7 @@ class PixelShuffle(Layer):
         self.upscale_factor = positive(upscale_factor, "PixelShuffle: upscale_factor")
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        check_rank("PixelShuffle", x, 3, _AXES[2])
-        (c, h, w), r = x.shape[1:], self.upscale_factor
-        if c % (r * r):
-            raise ValueError(
-                f"PixelShuffle: {c} channels do not make blocks of {r} x {r} pixels. Use a multiple of {r * r} channels."
-            )
-        return x.graph.append(operations.PixelShuffle(x, (x.shape[0], c // (r * r), h * r, w * r), back=False))
+        return resizing.shuffled("PixelShuffle", input, self.upscale_factor, back=False)
 
     def extra_repr(self) -> str:
         return f"upscale_factor={self.upscale_factor}"
@@ -233,14 +119,7 @@ class PixelUnshuffle(Layer):
         self.downscale_factor = positive(downscale_factor, "PixelUnshuffle: downscale_factor")
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        check_rank("PixelUnshuffle", x, 3, _AXES[2])
-        (c, h, w), r = x.shape[1:], self.downscale_factor
-        if h % r or w % r:
-            raise ValueError(
-                f"PixelUnshuffle: images of {h} x {w} pixels are not made of blocks of {r} x {r}. Use multiples of {r}."
-            )
-        return x.graph.append(operations.PixelShuffle(x, (x.shape[0], c * r * r, h // r, w // r), back=True))
+        return resizing.shuffled("PixelUnshuffle", input, self.downscale_factor, back=True)
 
     def extra_repr(self) -> str:
         return f"downscale_factor={self.downscale_factor}"
@@ -260,14 +139,7 @@ class ChannelShuffle(Layer):
         self.groups = positive(groups, "ChannelShuffle: groups")
 
     def forward(self, input: Tensor) -> Tensor:
-        x = input
-        if x.ndim < 2 or x.shape[1] % self.groups:
-            raise ValueError(
-                f"ChannelShuffle: {self.groups} groups do not divide the channels of {x.shape}. Choose another number."
-            )
-        apart = x.reshape(x.shape[0], self.groups, -1, *x.shape[2:])
-        mixed: Tensor = functions.transpose(apart, 1, 2)
-        return mixed.reshape(x.shape)
+        return resizing.in_turn("ChannelShuffle", input, self.groups)
 
     def extra_repr(self) -> str:
         return f"groups={self.groups}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
+from inspect import signature
 from threading import local
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -36,14 +38,36 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     return _entered(body, run_kept)
 
 
+def at_once(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same for functions that change arrays, such as statistics, which no kept program could."""
+    return _entered(body, run_at_once)
+
+
 def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """The same for functions that make tensors out of sizes alone, which need no arrays and may draw random numbers."""
     return _entered(body, _run_without_arrays)
 
 
-def _entered(body: Callable[_P, _T], run: Callable[..., Any]) -> Callable[_P, _T]:
+def for_ranks(body: Callable[Concatenate[str, int, _P], _T], ranks: str = "123") -> list[Callable[_P, _T]]:
+    """The functions of signals, images and volumes that are one with the number of axes: "conv2d" and 2 are its first arguments."""
+    made = []
+    for axes, kind, kernel in ((1, "signals", "K"), (2, "images", "KH, KW"), (3, "volumes", "KD, KH, KW")):
+        if str(axes) in ranks:
+            name = f"{body.__name__}{axes}d"
+            own: Any = FunctionType(body.__code__, body.__globals__, name, body.__defaults__)
+            own.__qualname__, own.__module__ = name, body.__module__
+            own.__doc__ = (body.__doc__ or "").format(axes=axes, images=kind, kernel=kernel)
+            own.__signature__ = signature(body).replace(parameters=list(signature(body).parameters.values())[2:])
+            made.append(_entered(own, run_kept, name, axes))
+    return made
+
+
+def _entered(body: Callable[_P, _T], run: Callable[..., Any], *first: Any) -> Callable[_P, _T]:
     """The function as users call it, registered in the table of functions; ``run`` runs it outside of a network."""
-    checked = with_flags(body, spelled(body))
+    checked: Any = with_flags(body, spelled(body))
+    if first:
+        checked = partial(checked, *first)
+        checked.__name__ = body.__name__
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
@@ -202,6 +226,26 @@ def numbers(given: TensorLike, who: str) -> Tensor:
     if isinstance(x.leaf, np.ndarray):
         return x.graph.constant(x.graph.following(x.leaf, _as_float32))
     return x.graph.append(operations.Convert(x, whole=False))
+
+
+def held_weight(graph: Graph, given: TensorLike, who: str) -> Parameter | Tensor:
+    """A weight as operations take it: a parameter or a constant, which may be fused, or a value that is computed."""
+    if isinstance(given, Parameter):
+        graph.use(given)
+        return given
+    x = numbers(given, who)
+    if isinstance(x.leaf, np.ndarray):
+        kind = Parameter if x.leaf.flags.writeable else Parameter.owning  # others may write to it, unseen
+        return kind(x.leaf, requires_grad=False)
+    return x.leaf if isinstance(x.leaf, Parameter) else x
+
+
+def held_together(graph: Graph, *given: TensorLike, who: str) -> list[Any]:
+    """Weights for operations that take all as parameters, or all as values."""
+    held = [None if x is None else held_weight(graph, x, who) for x in given]
+    if not any(isinstance(x, Tensor) for x in held):
+        return held
+    return [graph.parameter(x, own=False) if isinstance(x, Parameter) else x for x in held]
 
 
 def entered(graph: Graph, operation: Declaration, given: Sequence[Any]) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import operations
 from ..checks import Pair, per_axis, whole_number
+from ..operations import Window
 from ..sizes import AnySize, product
 from ..tensor import Tensor
 from .base import TensorLike, axis_of, function, numbers, value, with_shape
@@ -20,11 +21,14 @@ from .shapes import movedim, permute
 
 __all__ = ["fold", "local_response_norm", "unfold"]
 
+AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}
+IMAGES = {1: "a signal of length {}", 2: "an image of {} x {}", 3: "a volume of {} x {} x {}"}
+
 
 def windows_along(x: Tensor, axis: int, size: int, stride: int, dilation: int = 1) -> Tensor:
     """An axis as two: the entries of a window, and the windows."""
-    count = (int(x.shape[axis]) - dilation * (size - 1) - 1) // stride + 1
-    entries = dilation * np.arange(size)[:, None] + stride * np.arange(count)
+    (count,) = Window.of("", (size,), stride, 0, dilation).counts([int(x.shape[axis])])
+    entries = dilation * np.arange(size)[:, None] + stride * np.arange(int(count))
     picked: Tensor = index_select(x, axis, entries.ravel())
     return picked.reshape((*x.shape[:axis], size, count, *x.shape[axis + 1 :]))
 
@@ -41,12 +45,9 @@ def unwindowed(x: Tensor, axis: int, length: AnySize, stride: int, dilation: int
 def _fitting(
     sizes: Sequence[AnySize], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int],
     who: str,
-) -> list[int]:  # fmt: skip
+) -> list[Any]:  # fmt: skip
     """The number of windows along each axis."""
-    counts = [
-        (int(n) + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, d, p, s in zip(sizes, kernel, dilation, padding, stride, strict=True)
-    ]
+    counts = Window.of(who, kernel, stride, padding, dilation).counts(list(map(int, sizes)))
     if min(counts) < 1:
         raise ValueError(
             f"{who}: {tuple(sizes)} is smaller than windows of {tuple(kernel)}. Use larger images or less."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from ...layers import skip
 from ..calls import Call, Calls, NumpyCall, PlanCall
 from ..operation import Operation
 from ..parameter import Parameter
-from ..sizes import AnySize
 from ..tensor import Array, Tensor
 from .base import IN_PLACE, Sizes, wanted
 from .fused import MadeLayer, NormalizedOperation
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@lru_cache(1024)
 def _options(window: Window, groups: int) -> dict[str, Any]:
     return {
         "stride": window.strides,
@@ -48,19 +49,27 @@ def _inputs(
     return inputs, [one for one in given if isinstance(one, Parameter)]
 
 
+def _result(x: Tensor, weight: Parameter | Tensor, window: Window, groups: int, extra: Sizes | None) -> Tensor:
+    """The result of a convolution, or with ``extra``, what lies behind the last window, of a transposed one."""
+    image = window.counts(x.shape[2:]) if extra is None else window.spread(x.shape[2:], extra)
+    return Tensor(x.graph, (x.shape[0], weight.shape[0] if extra is None else weight.shape[1] * groups, *image))
+
+
 class Convolution(NormalizedOperation):
     """``weight`` and ``bias`` are both parameters, or both values that the network computes."""
 
     def __init__(
-        self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None, output_shape: Sequence[AnySize],
-        window: Window, groups: int, transposed: bool,
+        self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None, window: Window, groups: int = 1,
+        extra: Sizes | None = None,
     ) -> None:  # fmt: skip
+        transposed = extra is not None
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
-        self.window, self.groups = window, groups
+        self.window, self.groups, self.extra = window, groups, extra
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
+        self.name = "conv_transpose" if transposed else "conv"
         self.output_axis = 1 if transposed else 0
         inputs, parameters = _inputs(x, weight, bias)
-        super().__init__(inputs, Tensor(x.graph, output_shape), parameters)
+        super().__init__(inputs, _result(x, weight, window, groups, extra), parameters)
 
     def padded(self, x: Tensor, widths: Sequence[tuple[int, int]]) -> Self:
         """The same result from a value without so many zeros on both sides of every axis of its windows."""
@@ -140,19 +149,15 @@ class GroupedTransposedConvolution(Operation):
     That convolution is from the large image back to the small one; its weights are ours as they lie.
     """
 
+    name = "conv_transpose"
+
     def __init__(
-        self,
-        x: Tensor,
-        weight: Parameter | Tensor,
-        bias: Parameter | Tensor | None,
-        output_shape: Sequence[AnySize],
-        window: Window,
-        groups: int,
-    ) -> None:
+        self, x: Tensor, weight: Parameter | Tensor, bias: Parameter | Tensor | None, window: Window, groups: int, extra: Sizes
+    ) -> None:  # fmt: skip
         self.weight, self.bias, self.options = weight, bias, _options(window, groups)
-        self.window, self.groups = window, groups
+        self.window, self.groups, self.extra = window, groups, extra
         inputs, parameters = _inputs(x, weight, bias)
-        super().__init__(inputs, Tensor(x.graph, output_shape), parameters)
+        super().__init__(inputs, _result(x, weight, window, groups, extra), parameters)
 
     def _layer(self, x: list[Array], y: Array) -> Any:
         large, small = image_shape(y.shape[1:]), image_shape(x[0].shape[1:])

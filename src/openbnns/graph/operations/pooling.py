@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -27,21 +28,30 @@ def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLaye
 
 
 class Pooling(Operation):
-    """``factors``, a number or one per pixel of the output, multiply what the layer gives."""
+    """The largest element of each window ("max"), its "average" times ``scale``, or the root of its sum of squares ("l2_norm").
+
+    Means are sums over all elements of a "window", those on the "padded" image, or those on the "image".
+    """
 
     by_samples = True
 
     def __init__(
-        self,
-        x: Tensor,
-        type: PoolingType,
-        output_shape: Sequence[AnySize],
-        window: Window,
-        factors: Array | float | None = None,
-    ) -> None:
-        self.type, self.window, self.factors = type, window, factors
-        self.keeps_inputs = type.case != "average"
-        super().__init__([x], Tensor(x.graph, output_shape))
+        self, x: Tensor, case: str, window: Window, counted: Literal["window", "padded", "image"] = "window", scale: float = 1.0
+    ) -> None:  # fmt: skip
+        across, down = window.dilations
+        self.type = (
+            PoolingType.max(x_dilation_stride=across, y_dilation_stride=down) if case == "max"
+            else PoolingType.average(count_includes_padding=counted != "image") if case == "average"
+            else PoolingType.l2_norm()
+        )  # fmt: skip
+        self.case, self.window, self.counted, self.scale = case, window, counted, scale
+        self.keeps_inputs = case != "average"
+        super().__init__([x], Tensor(x.graph, (*x.shape[:2], *window.counts(x.shape[2:]))))
+
+    def _factors(self, x: Array) -> Array | float | None:
+        """What the layer's means over whole windows are multiplied by: one number, or one per pixel of the output."""
+        shares = self.window.shares(x.shape[2:], padded=True) if self.counted == "padded" else None
+        return (None if self.scale == 1 else self.scale) if shares is None else self.scale * shares
 
     @property
     def is_pairs(self) -> bool:
@@ -50,7 +60,7 @@ class Pooling(Operation):
         halves = (*large[:2], *(n // 2 for n in large[2:]))
         sizes = (w.kernel, w.stride, w.dilation, w.edges)
         return (
-            self.type.case == "max"
+            self.case == "max"
             and sizes == ((2, 2), (2, 2), (1, 1), ((0, 0), (0, 0)))
             and is_same_shape(self.output.shape, halves)
         )
@@ -67,19 +77,19 @@ class Pooling(Operation):
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         pool = PlanCall(self.layer_for(x[0], y).apply, as_images(x[0]), as_images(y))
-        if self.factors is None:
-            return pool
-        return [pool, NumpyCall(np.multiply, y, self.factors, out=y)]
+        factors = self._factors(x[0])
+        return pool if factors is None else [pool, NumpyCall(np.multiply, y, factors, out=y)]
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:
         layer = self.layer_for(x[0], dy)
         read = as_images(x[0]) if self.keeps_inputs else None
         target = wanted(None if dx[0] is None else as_images(dx[0]))
-        if self.factors is None:
+        factors = self._factors(x[0])
+        if factors is None:
             return PlanCall(layer.apply_backward, read, None, as_images(dy), target)
         scaled = np.empty_like(dy)
         return [
-            NumpyCall(np.multiply, dy, self.factors, out=scaled),
+            NumpyCall(np.multiply, dy, factors, out=scaled),
             PlanCall(layer.apply_backward, read, None, as_images(scaled), target),
         ]
 
@@ -90,9 +100,12 @@ class MaxPoolingWithIndices(Operation):
     keeps_inputs = False
     keeps_output = True
 
-    def __init__(self, x: Tensor, output_shape: Sequence[AnySize], window: Window) -> None:
+    case, counted, scale = "max", "window", 1.0
+
+    def __init__(self, x: Tensor, window: Window) -> None:
         self.window = window
-        super().__init__([x], [Tensor(x.graph, output_shape), Tensor(x.graph, output_shape, INT64)])
+        shape = (*x.shape[:2], *window.counts(x.shape[2:]))
+        super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
 
     def _layer(self, x: Array, places: Array) -> PoolingLayer:
         """A layer holds the memory of the indices, so every program has one of its own."""

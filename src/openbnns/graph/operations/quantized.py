@@ -273,7 +273,7 @@ def is_sum(operation: Operation) -> bool:
 
 def is_largest(operation: Operation) -> bool:
     """True for the largest of windows, without dilation and none outside the image."""
-    if not isinstance(operation, Pooling) or operation.type.case != "max" or operation.factors is not None:
+    if not isinstance(operation, Pooling) or operation.case != "max":
         return False
     window = operation.window
     if any(d != 1 for d in window.dilation) or any(

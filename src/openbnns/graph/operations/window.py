@@ -1,30 +1,123 @@
-"""Windows on signals and images, converted to arguments of the layers of ``openbnns``."""
+"""Windows on signals, images and volumes: how many there are, what they cover, and the arguments of layers of ``openbnns``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ... import ConvolutionPadding
-from ..sizes import AnySize
+from ..checks import per_axis
+from ..sizes import AnySize, are_at_least, is_same
 from ..tensor import Array
 from .base import Sizes
 
 _Size = TypeVar("_Size", int, AnySize)
+Edges = tuple[tuple[int, int], ...]
+_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Window:
-    """One number per axis of a signal or an image, vertical first; ``edges`` are (in front, behind)."""
+    """One number per axis of a signal, an image or a volume, depth and vertical first; ``edges`` are (in front, behind).
+
+    With ``ceil`` windows may hang over the end, as long as they begin in the image or the padding in front of it.
+    """
 
     kernel: Sizes
     stride: Sizes
     dilation: Sizes
-    edges: tuple[tuple[int, int], ...]
+    edges: Edges
+    ceil: bool = False
+
+    @classmethod
+    def of(
+        cls, who: str, kernel: Sequence[int], stride: Any = 1, padding: Any = 0, dilation: Any = 1, ceil: bool = False,
+        image: Sequence[AnySize] = (),
+    ) -> Window:  # fmt: skip
+        """From arguments. ``padding`` is numbers, pairs, "valid", or "same": as many windows as strides, an odd element behind.
+
+        "same_lower" puts that one in front.
+        """
+        made, axes = _plain(who, *map(_hashable, (kernel, stride, dilation)), ceil), len(kernel)
+        if padding == "valid":
+            return made
+        if padding in ("same", "same_lower"):
+            totals = [
+                e - 1 if s == 1 else int(max(0, (-(-n // s) - 1) * s + e - n))
+                for n, e, s in zip(image or (1,) * axes, made.extents, made.stride, strict=True)
+            ]
+            return replace(made, edges=tuple(_halves(n, padding == "same") for n in totals))
+        return _padded(who, made, _hashable(padding))
+
+    @cached_property
+    def extents(self) -> list[int]:
+        """The number of elements that a window spans along each axis."""
+        return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+
+    def along(self, axes: slice) -> Window:
+        """The same for some of the axes."""
+        return Window(self.kernel[axes], self.stride[axes], self.dilation[axes], self.edges[axes], self.ceil)
+
+    @cached_property
+    def inside(self) -> Window:
+        """The same without padding, and without windows that hang over."""
+        return replace(self, edges=((0, 0),) * len(self.kernel), ceil=False)
+
+    def counts(self, image: Sequence[AnySize]) -> list[AnySize]:
+        """The number of windows along each axis; 0 where none fits."""
+        counts: list[AnySize] = []
+        for n, extent, s, (front, behind) in zip(image, self.extents, self.stride, self.edges, strict=True):
+            room = n + front + behind - extent
+            count = (room + (s - 1 if self.ceil else 0)) // s + 1
+            if self.ceil and behind + s > extent and (count - 1) * s >= n + front:
+                count -= 1  # a window that starts in the padding behind the image, which larger windows never do
+            counts.append(count if self.ceil or are_at_least(0, [room]) else 0)
+        return counts
+
+    def spread(self, image: Sequence[AnySize], extra: Sequence[int]) -> list[AnySize]:
+        """The sizes of what windows, one for each element, are added up to; ``extra`` lies behind it."""
+        axes = zip(image, self.stride, self.extents, self.edges, extra, strict=True)
+        return [s * (n - 1) + extent - sum(edge) + more for n, s, extent, edge, more in axes]
+
+    def filling(
+        self, image: Sequence[AnySize], sizes: Sequence[AnySize], extra: Sequence[int], *, behind: bool
+    ) -> tuple[Window, Sizes]:
+        """The windows that are added up to these sizes: what is too much is cut off on both sides, what is missing lies behind."""
+        whole = self.inside.spread(image, extra)
+        cut = [int(n - m) for n, m in zip(whole, sizes, strict=True)]
+        edges = tuple(_halves(max(0, n), behind) for n in cut)
+        return replace(self, edges=edges), tuple(more + max(0, -n) for more, n in zip(extra, cut, strict=True))
+
+    def reaching(self, image: Sequence[AnySize]) -> Edges:
+        """Padding up to the ends of all windows, some of which may hang over."""
+        axes = zip(image, self.counts(image), self.extents, self.stride, self.edges, strict=True)
+        return tuple(
+            (front, behind)
+            if not self.ceil or is_same(m, (n + front + behind - extent) // s + 1)
+            else (front, int(max(behind, (m - 1) * s + extent - n - front)))
+            for n, m, extent, s, (front, behind) in axes
+        )
+
+    def shares(self, image: Sequence[AnySize], *, padded: bool) -> Array | None:
+        """The size of a window over that of its part on the image, padded or not, for each; None if all are whole."""
+        if padded and (not self.ceil or self.reaching(image) == self.edges):
+            return None
+        factors: Array = np.ones((), np.float32)
+        axes = zip(image, self.counts(image), self.kernel, self.stride, self.dilation, self.edges, strict=True)
+        for n, m, k, s, d, (front, behind) in axes:
+            places = (np.arange(int(m)) * s - front)[:, None] + np.arange(k) * d
+            counted = (places >= -front * padded) & (places < int(n) + behind * padded)
+            factors = factors[..., None] * (k / np.maximum(1, counted.sum(1))).astype(np.float32)
+        return None if (factors == 1).all() else factors
+
+    # For layers, which have (x, y); signals are images of one row.
 
     @property
     def kernel_size(self) -> tuple[int, int]:
-        """(x, y), as all that follow."""
         return _across(self.kernel)
 
     @property
@@ -43,8 +136,37 @@ class Window:
         return ConvolutionPadding.asymmetric(left=left, right=right, up=up, down=down)
 
 
+def _hashable(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) else given
+
+
+@lru_cache(1024)
+def _plain(who: str, kernel: Any, stride: Any, dilation: Any, ceil: bool) -> Window:
+    axes = len(kernel)
+    sizes, steps, gaps = (
+        per_axis(given, axes, f"{who}: {name}", 1)
+        for name, given in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation))
+    )
+    if max(*sizes, *steps, *gaps) > _LARGEST:
+        raise ValueError(f"{who}: kernel {sizes}, strides {steps} and dilations {gaps} must be below 2^31.")
+    return Window(sizes, steps, gaps, ((0, 0),) * axes, bool(ceil))
+
+
+@lru_cache(1024)
+def _padded(who: str, window: Window, padding: Any) -> Window:
+    if not isinstance(padding, tuple) or not all(isinstance(pair, tuple) for pair in padding):
+        padding = tuple((n, n) for n in per_axis(padding, len(window.kernel), f"{who}: padding", 0))
+    if len(padding) != len(window.kernel) or not all(0 <= n <= _LARGEST for pair in padding for n in pair):
+        raise ValueError(f"{who}: padding {padding} does not fit {len(window.kernel)} axes, or is negative.")
+    return replace(window, edges=padding) if any(map(any, padding)) else window
+
+
+def _halves(total: int, behind: bool) -> tuple[int, int]:
+    """A number in two; the larger half is behind, or in front."""
+    return (total // 2, total - total // 2) if behind else (total - total // 2, total // 2)
+
+
 def _across(sizes: Sizes) -> tuple[int, int]:
-    """(x, y); a signal is an image of one row."""
     return (sizes[1], sizes[0]) if len(sizes) == 2 else (sizes[0], 1)
 
 

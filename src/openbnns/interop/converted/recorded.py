@@ -7,17 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import engines
 from ...graph.graph import Graph, current_graph, recording
-from ...graph.parameter import Parameter
+from ...graph.parameter import Parameter, making
 from ...graph.program import Program
 from ...graph.sizes import AnySize, FreeSizes, Size
-from ...graph.tensor import Array, Tensor
+from ...graph.structure import flatten
+from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...nn.containers import ForeignPart
-from ...nn.recording import Shapes, recording_of
+from ...nn.recording import Recording, Shapes, recording_of
 from .tensors import ForeignTensor
 
 Body = Callable[[dict[str, ForeignTensor], Mapping[int, Size]], list[ForeignTensor]]
 """The steps: the results, from inputs by name; and free sizes by the number that a file has in their place."""
+
+
+_RECORDINGS = 16  # that are kept, for different sizes
 
 
 class Port(NamedTuple):
@@ -69,30 +74,76 @@ class Recorded(ForeignPart):
         """Record the steps for inputs of these shapes, in inference mode; raises what a step raises that cannot be."""
         recording_of(self, False, shapes)
 
-    def computed(self, arrays: Sequence[Array], *, lent: bool = False) -> list[Array]:
-        """The results for arrays in inference mode; with ``lent``, the next call overwrites them."""
-        return self._infer(arrays, lent=lent)[1]
-
     def _with_free_sizes(self, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
-        """The shapes of inputs with free sizes in place of the numbers that the program leaves open."""
-        all_sizes: list[Sequence[AnySize]] = []
-        for port, shape in zip(self._ports, shapes, strict=True):
-            sizes: list[AnySize] = []
-            for axis, number in enumerate(shape):
-                batch = axis == 0 and self._batch is not None
-                is_free = port.shape is not None and (port.shape[axis] is None or batch)
-                name = "N" if batch and free.numbers.get("N", number) == number else f"{port.name}_{axis}"
-                if not is_free or number == 0:
-                    sizes.append(number)
-                    continue
-                free.numbers[name] = number
-                sizes.append(free.size(name))
-            all_sizes.append(sizes)
-        return all_sizes
+        return free_sizes(self._ports, self._batch, shapes, free)
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)
         return array if array.ndim == 0 and array.dtype.kind in "fiub" else super()._input_array(x, index)
+
+
+def free_sizes(ports: Sequence[Port], batch: int | None, shapes: Shapes, free: FreeSizes) -> list[Sequence[AnySize]]:
+    """The shapes of inputs with free sizes in place of the numbers that the program leaves open."""
+    all_sizes: list[Sequence[AnySize]] = []
+    for port, shape in zip(ports, shapes, strict=True):
+        sizes: list[AnySize] = []
+        for axis, number in enumerate(shape):
+            of_batch = axis == 0 and batch is not None
+            is_free = port.shape is not None and (port.shape[axis] is None or of_batch)
+            name = "N" if of_batch and free.numbers.get("N", number) == number else f"{port.name}_{axis}"
+            if not is_free or number == 0:
+                sizes.append(number)
+                continue
+            free.numbers[name] = number
+            sizes.append(free.size(name))
+        all_sizes.append(sizes)
+    return all_sizes
+
+
+class Programs:
+    """Steps of a program as programs for the sizes of inputs that they meet, for inference; not a network."""
+
+    def __init__(self, ports: Sequence[Port], body: Body) -> None:
+        self._ports, self._body = list(ports), body
+        self._recordings: list[Recording] = []
+
+    def computed(self, arrays: Sequence[Array], *, lent: bool = False) -> list[Array]:
+        """The results for arrays; with ``lent``, the next call overwrites them."""
+        shapes = tuple([x.shape for x in arrays])
+        known = self._known(shapes)
+        if known is None:
+            with making:
+                known = self._known(shapes) or self._recorded(shapes)
+                self._recordings = [*self._recordings, known][-_RECORDINGS:]
+        program = known.lend(shapes)
+        for i, x in enumerate(arrays):
+            program.fill(i, x)
+        program.forward(known.weights_version())
+        outputs = list(program.outputs) if lent else [array.copy() for array in program.outputs]
+        known.give_back(program)
+        return outputs
+
+    def _known(self, shapes: Shapes) -> Recording | None:
+        now = engines.arithmetic()
+        return next((r for r in self._recordings if r.arithmetic == now and r.sizes_of(shapes) is not None), None)
+
+    def _recorded(self, shapes: Shapes) -> Recording:
+        arithmetic = engines.arithmetic()
+
+        def record(numbers: Sequence[int] = (), met: Shapes = shapes) -> Graph:
+            graph = Graph(np.random.RandomState(0))
+            graph.known_numbers, graph.arithmetic = numbers, arithmetic
+            sizes = free_sizes(self._ports, None, met, graph.sizes)
+            with recording(graph):
+                held = {
+                    port.name: ForeignTensor(graph.input(shape, FLOAT32 if port.kind == "f" else INT64), port.kind)
+                    for port, shape in zip(self._ports, sizes, strict=True)
+                }
+                graph.finish([_as_value(x) for x in self._body(held, {})])
+            return graph
+
+        graph: Any = record()
+        return Recording(graph, flatten(())[1], version=None, arithmetic=arithmetic, again=record)
 
 
 def _as_value(x: ForeignTensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...graph.sizes import AnySize, product
 from ...graph.tensor import Tensor
-from ...nn import functional as F
+from ...graph import functions as F
 from .tensors import ForeignTensor, Misfit
 
 Taps = list[tuple[Tensor, Any]]

@@ -11,7 +11,7 @@ from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, Shape, is_plain, is_same, is_same_shape, product
 from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
-from ...nn import functional as F
+from ...graph import functions as F
 
 
 class Misfit(ValueError):

@@ -20,7 +20,7 @@ from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
 from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
-from ..converted.recorded import Port, Recorded, computed_at_once
+from ..converted.recorded import Port, Programs, Recorded, computed_at_once
 from ..converted.tensors import ForeignTensor, Misfit, kind_of
 from .compression import decompressed
 from .elements import ELEMENTS, Array
@@ -548,14 +548,14 @@ class _Part:
         self.ports = list(ports.values())
         self.weights: dict[str, Parameter | Array] = {}  # parameters, and statistics that go with them
         self._held: dict[tuple[int, str], Parameter | Array] = {}  # the same for the inputs of lines, by their ids
-        self._network: Recorded | None = None
+        self._programs: Programs | None = None
 
     @property
-    def network(self) -> Recorded:
-        if self._network is None:
+    def programs(self) -> Programs:
+        if self._programs is None:
             self.hold_weights(trained=False)
-            self._network = Recorded(self.steps.owner.function.name, self.ports, self.record, self.weights).eval()
-        return self._network
+            self._programs = Programs(self.ports, self.record)
+        return self._programs
 
     def hold_weights(self, *, trained: bool) -> None:
         """Make parameters of the constants that layers hold, under their names in the program."""
@@ -591,7 +591,7 @@ class _Part:
     def computed(self, arrays: Sequence[Array], lent: bool) -> dict[str, Any]:
         """The results for arrays that have elements; new arrays, unless they are lent."""
         try:
-            return self._stored(self.network.computed(arrays, lent=lent))
+            return self._stored(self.programs.computed(arrays, lent=lent))
         except IndexError as error:
             looking = [str(line.operation) for line in self.lines if "indices" in line.inputs]
             raise CoreMLError(f"{', '.join(looking) or self.steps.owner._who}: {error}") from error

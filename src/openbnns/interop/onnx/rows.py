@@ -27,3 +27,7 @@ ACTIVATIONS = [
     row("HardSwish", "hard_swish"), row("ThresholdedRelu", "threshold", fixed={"beta": 0.0}, alpha=1.0),
     row("Gelu", "gelu", {"approximate": "none"}), row("Gelu", "gelu_approximation", {"approximate": "tanh"}),
 ]  # fmt: skip
+WINDOWS = {
+    "conv": "Conv", "conv_transpose": "ConvTranspose", "max": "MaxPool", "average": "AveragePool", "l2_norm": "LpPool",
+}  # fmt: skip
+SAME = {"SAME_UPPER": "same", "SAME_LOWER": "same_lower"}

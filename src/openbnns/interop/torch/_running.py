@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...nn import functional as F
+from ...graph import functions as F
 from ...nn.module import Module
 from ...nn.padding import Pad
 from ..converted.tensors import ForeignTensor, Misfit

@@ -44,6 +44,7 @@ from ... import (
     __version__,
 )
 from ...graph import operations
+from ...graph.functions.normalizations import record_normalization
 from ...graph.graph import Graph
 from ...graph.operation import CalledFunction, Operation
 from ...graph.operations import InitialState, Part
@@ -58,7 +59,6 @@ from ..containers import ForeignPart
 from ..function import Function
 from ..module import Module
 from ..names import argument_names, is_of_library
-from ..normalization import record_normalization
 from ..recording import Shapes, input_shapes, recording_of, trace
 from . import memory_limit
 from .checked_json import CheckedTable, ModelError

@@ -22,10 +22,8 @@ from ...graph.functions import *  # noqa: F403
 from ...graph.functions import NAMES as _NAMES
 from ...graph.tensor import DEPENDS_ON_NUMBERS as _DEPENDS_ON_NUMBERS
 from ...graph.tensor import document as _document
-from . import _layers
-from ._layers import *  # noqa: F403
 
-__all__ = [*_NAMES, *_layers.__all__]
+__all__ = [*_NAMES]
 
 __dir__ = _of_module(__name__)
 

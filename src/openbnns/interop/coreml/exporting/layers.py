@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .... import ConvolutionType
 from ....graph.operations import (
     Convolution,
     Dropout,
@@ -17,8 +16,9 @@ from ....graph.operations import (
     Normalization,
     NormalizedOperation,
     Pooling,
+    Window,
 )
-from ....graph.sizes import AnySize, is_same, product
+from ....graph.sizes import product
 from ....graph.tensor import Tensor
 from .elementwise import activated
 from .program_builder import ProgramBuilder, Refused, Value, rank_of, writes
@@ -49,14 +49,10 @@ def _linear(b: ProgramBuilder, op: Linear) -> None:
     _finished(b, op, b.reshaped(rows, op.output.shape))
 
 
-def _edges(padding: Any, axes: int) -> list[int]:
-    """Padding as Core ML has it: before and behind each axis, from the first to the last."""
-    fields = padding.bnns_fields
-    left, right, up, down = fields["pad"]
-    if not any(fields["pad"]):
-        left = right = fields["x_padding"]
-        up = down = fields["y_padding"]
-    return [up, down, left, right] if axes == 2 else [left, right]
+def _window(window: Window) -> dict[str, Any]:
+    """Padding is before and behind each axis, from the first to the last."""
+    pad = [n for pair in window.edges for n in pair]
+    return {"strides": list(window.stride), "pad_type": "custom", "pad": pad}
 
 
 def _held(b: ProgramBuilder, weight: Any) -> Value:
@@ -64,17 +60,10 @@ def _held(b: ProgramBuilder, weight: Any) -> Value:
     return b.get(weight) if isinstance(weight, Tensor) else b.weight(weight)
 
 
-def _per_axis(pair: tuple[int, int], axes: int) -> list[int]:
-    """From (x, y)."""
-    return [pair[1], pair[0]] if axes == 2 else [pair[0]]
-
-
 @writes(Convolution)
 def _convolution(b: ProgramBuilder, op: Convolution) -> None:
-    axes = op.inputs[0].ndim - 2
-    if op.type is not ConvolutionType.STANDARD:
-        result = op.output if op.pooling is None else op.pooling.pooling.inputs[0]
-        _finished(b, op, _transposed(b, op, result.shape[2:]))
+    if op.extra is not None:
+        _finished(b, op, _transposed(b, op))
         return
     normalization, weight = op.normalization, op.weight
     folds = b.element != "fp32" and not isinstance(weight, Tensor) and not isinstance(op.bias, Tensor)
@@ -88,32 +77,25 @@ def _convolution(b: ProgramBuilder, op: Convolution) -> None:
     else:
         kernel, options = _held(b, weight), {} if op.bias is None else {"bias": _held(b, op.bias)}
     y = b(
-        "conv", x=b.get(op.inputs[0]), weight=kernel, strides=_per_axis(op.options["stride"], axes),
-        pad_type="custom", pad=_edges(op.options["padding"], axes), dilations=_per_axis(op.options["dilation_stride"], axes),
-        groups=op.options["group_count"], **options,
+        "conv", x=b.get(op.inputs[0]), weight=kernel, dilations=list(op.window.dilation), groups=op.groups,
+        **_window(op.window), **options,
     )  # fmt: skip
     _activated(b, op, y if normalization is None else _normalized(b, normalization, y))
 
 
 @writes(GroupedTransposedConvolution)
 def _grouped(b: ProgramBuilder, op: GroupedTransposedConvolution) -> None:
-    b.set(op.output, _transposed(b, op, op.output.shape[2:]))
+    b.set(op.output, _transposed(b, op))
 
 
-def _transposed(b: ProgramBuilder, op: Any, image: Sequence[AnySize]) -> Value:
-    axes = len(image)
-    stride, dilation = (_per_axis(op.options[name], axes) for name in ("stride", "dilation_stride"))
-    pad = _edges(op.options["padding"], axes)
-    for axis, (small, large, kernel) in enumerate(zip(op.inputs[0].shape[2:], image, op.weight.shape[2:], strict=True)):
-        whole = stride[axis] * (small - 1) + dilation[axis] * (kernel - 1) + 1
-        cut = whole - pad[2 * axis] - large  # less than in front where the output is padded
-        pad[2 * axis + 1] = b.numbers([cut], "what is cut off its output has to be known sizes")[0]
-        if pad[2 * axis + 1] < 0:
-            raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
+def _transposed(b: ProgramBuilder, op: Any) -> Value:
+    edges = tuple((front, behind - more) for (front, behind), more in zip(op.window.edges, op.extra, strict=True))
+    if min(behind for _, behind in edges) < 0:
+        raise Refused("its output_padding is larger than its padding. Use nn.ZeroPad2d behind it")
     options: dict[str, Any] = {} if op.bias is None else {"bias": _held(b, op.bias)}
     return b(
-        "conv_transpose", x=b.get(op.inputs[0]), weight=_held(b, op.weight), strides=stride, pad_type="custom", pad=pad,
-        dilations=dilation, groups=op.options["group_count"], **options,
+        "conv_transpose", x=b.get(op.inputs[0]), weight=_held(b, op.weight), dilations=list(op.window.dilation),
+        groups=op.groups, **_window(replace(op.window, edges=edges)), **options,
     )  # fmt: skip
 
 
@@ -123,27 +105,18 @@ def _pooling(b: ProgramBuilder, op: Pooling) -> None:
 
 
 def _pooled(b: ProgramBuilder, op: Pooling, x: Value) -> Value:
-    window = op.window
-    if op.factors is not None or any(n != 1 for n in window.dilation):
-        raise Refused("windows that hang over, or have gaps, are none of Core ML. Use ceil_mode=False and dilation=1")
-    pad = [n for pair in window.edges for n in pair]
-    for axis, (small, large) in enumerate(zip(op.output.shape[2:], op.inputs[0].shape[2:], strict=True)):
-        if is_same((large + sum(window.edges[axis]) - window.kernel[axis]) // window.stride[axis] + 1, small):
-            continue
-        reach = (small - 1) * window.stride[axis] + window.kernel[axis]
-        behind = max(0, b.numbers([reach - large - pad[2 * axis]], "windows that hang over need known sizes")[0])
-        if behind > pad[2 * axis + 1] and op.type.case != "max":
+    window, image = op.window, op.inputs[0].shape[2:]
+    if op.scale != 1 or max(window.dilation) > 1:
+        raise Refused("windows that have gaps, or sums, are none of Core ML. Use dilation=1 and no divisor_override")
+    if window.ceil:
+        edges = window.reaching(b.numbers(list(image), "windows that hang over need known sizes"))
+        if edges != window.edges and op.counted == "padded":
             raise Refused("windows that hang over are none of Core ML. Use ceil_mode=False")
-        pad[2 * axis + 1] = behind
-    shared: dict[str, Any] = {
-        "x": x, "kernel_sizes": list(window.kernel), "strides": list(window.stride), "pad_type": "custom", "pad": pad,
-    }  # fmt: skip
-    if op.type.case == "max":
-        return b("max_pool", **shared)
-    if op.type.case == "average":
-        counts = "CountIncludePadding" in op.type.bnns_pooling_function.name
-        return b("avg_pool", **shared, exclude_padding_from_average=not counts)
-    return b("l2_pool", **shared)
+        window = replace(window, edges=edges)
+    shared = {"x": x, "kernel_sizes": list(window.kernel), **_window(window)}
+    if op.case == "average":
+        return b("avg_pool", **shared, exclude_padding_from_average=op.counted == "image")
+    return b("max_pool" if op.case == "max" else "l2_pool", **shared)
 
 
 @writes(Normalization)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.functions.elementwise import as_integers
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.elementwise import folded as in_numpy
 from ...converted.elementwise import recorded
 from ...converted.tensors import ForeignTensor, kind_of

@@ -6,39 +6,37 @@ from typing import Any
 
 import numpy as np
 
+from ....graph.functions.convolutions import convolved
+from ....graph.functions.poolings import pooled
+from ....graph.operations import Window
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .elementwise import by_entry
 from .table import Call, operation
-
-_AUTO = {"valid": "VALID", "same": "SAME_UPPER", "same_lower": "SAME_LOWER", "custom": "NOTSET"}
 
 
 @operation("linear")
 def linear(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor) -> ForeignTensor:
     used = [weight] if bias.constant and not bias.held.any() else [weight, bias]
-    held = [given.held if isinstance(given.held, Parameter) else given.numbers for given in used]
-    return ForeignTensor(F.linear(x.numbers, *held))
+    return ForeignTensor(F.linear(x.numbers, *(given.numbers for given in used)))
 
 
 @operation("matmul")
 def matmul(call: Call, x: ForeignTensor, y: ForeignTensor, transpose_x: bool, transpose_y: bool) -> Any:
     if transpose_y and not transpose_x and y.rank == 2 and isinstance(y.held, Parameter):
-        return ForeignTensor(F.linear(x.numbers, y.held))
-    return call.onnx("MatMul", _turned(call, x) if transpose_x else x, _turned(call, y) if transpose_y else y)
-
-
-def _turned(call: Call, x: ForeignTensor) -> Any:
-    if x.rank < 2:
-        return x
-    return call.onnx("Transpose", x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
+        return ForeignTensor(F.linear(x.numbers, y.numbers))
+    left, right = (
+        F.transpose(each.numbers, -1, -2) if turned and each.rank > 1 else each.numbers
+        for each, turned in ((x, transpose_x), (y, transpose_y))
+    )
+    return ForeignTensor(F.matmul(left, right))
 
 
 @operation("einsum")
 def einsum(call: Call, values: list[ForeignTensor], equation: str) -> Any:
-    return call.onnx("Einsum", *values, equation=equation)
+    return ForeignTensor(F.einsum(equation, *(x.numbers for x in values)))
 
 
 @operation("scaled_dot_product_attention")
@@ -54,9 +52,13 @@ def attention(
     return ForeignTensor(F.scaled_dot_product_attention(query.numbers, key.numbers, value.numbers, mask))
 
 
-def _pads(pad: list[int]) -> list[int]:
-    """Numbers before all axes, then those behind, of pairs."""
-    return [*pad[::2], *pad[1::2]]
+def _window(
+    call: Call, x: ForeignTensor, kernel: Any, strides: list[int], pad_type: str, pad: list[int], dilations: Any = 1, ceil: bool = False
+) -> Window:  # fmt: skip
+    if len(kernel) != x.rank - 2:
+        raise Misfit(f"windows {tuple(kernel)} do not fit {x.shape}")
+    padding: Any = tuple(zip(pad[::2], pad[1::2], strict=True)) if pad_type == "custom" else pad_type
+    return Window.of(call.kind, list(kernel), strides, padding, dilations, ceil, x.shape[2:])
 
 
 @operation("conv")
@@ -64,10 +66,9 @@ def conv(
     call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, strides: list[int], pad_type: str, pad:
     list[int], dilations: list[int], groups: int,
 ) -> Any:  # fmt: skip
-    pads = {"pads": _pads(pad)} if pad_type == "custom" else {}
-    return call.onnx(
-        "Conv", x, weight, bias, strides=strides, dilations=dilations, group=groups, auto_pad=_AUTO[pad_type], **pads
-    )
+    window = _window(call, x, weight.shape[2:], strides, pad_type, pad, dilations)
+    added = None if bias is None else bias.numbers
+    return ForeignTensor(convolved(call.kind, x.numbers, weight.numbers, added, window, groups))
 
 
 @operation("conv_quantized")
@@ -93,22 +94,19 @@ def conv_transpose(
     call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, pad: list[int], output_shape: list[int] |
     None, pad_type: str, strides: list[int], dilations: list[int], groups: int,
 ) -> Any:  # fmt: skip
-    options: dict[str, Any] = {"strides": strides, "dilations": dilations, "group": groups}
-    if pad_type == "custom":
-        options["pads"] = _pads(pad)
-    if output_shape is not None:
-        wanted = output_shape[-len(strides) :]
-        if pad_type != "custom":
-            return call.onnx("ConvTranspose", x, weight, bias, output_shape=wanted, auto_pad=_AUTO[pad_type], **options)
-        extents = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
-        edges = [before + after for before, after in zip(pad[::2], pad[1::2], strict=True)]
-        options["output_padding"] = [
-            m - ((int(n) - 1) * s + e - p)
-            for m, n, s, e, p in zip(wanted, x.shape[2:], strides, extents, edges, strict=True)
-        ]
-    elif pad_type in ("same", "same_lower"):
-        options["auto_pad"] = _AUTO[pad_type]
-    return call.onnx("ConvTranspose", x, weight, bias, **options)
+    same, image = pad_type.startswith("same"), x.shape[2:]
+    window = _window(call, x, weight.shape[2:], strides, "valid" if same else pad_type, pad, dilations)
+    extra: Any = (0,) * len(image)
+    if same:
+        sizes = [n * s for n, s in zip(image, window.stride, strict=True)] if output_shape is None else output_shape[-len(image) :]
+        window, extra = window.filling(image, sizes, extra, behind=pad_type == "same")
+    elif output_shape is not None:
+        sizes = window.spread(image, extra)
+        extra = tuple(int(m - n) for n, m in zip(sizes, output_shape[-len(image) :], strict=True))
+        if min(extra) < 0:
+            raise Misfit(f"output_shape {output_shape} is smaller than what its padding leaves")
+    added = None if bias is None else bias.numbers
+    return ForeignTensor(convolved(call.kind, x.numbers, weight.numbers, added, window, groups, extra=extra))
 
 
 @operation("max_pool", "avg_pool", "l2_pool")
@@ -116,40 +114,31 @@ def pool(
     call: Call, x: ForeignTensor, kernel_sizes: list[int], strides: list[int], pad_type: str, pad: list[int], ceil_mode: bool,
     exclude_padding_from_average: bool = False,
 ) -> Any:  # fmt: skip
-    options: dict[str, Any] = {"pads": _pads(pad)} if pad_type == "custom" else {"auto_pad": _AUTO[pad_type]}
-    options |= {"kernel_shape": kernel_sizes, "strides": strides, "ceil_mode": int(ceil_mode)}
-    if call.kind == "avg_pool":
-        options["count_include_pad"] = int(not exclude_padding_from_average)
-    return call.onnx({"max_pool": "MaxPool", "avg_pool": "AveragePool", "l2_pool": "LpPool"}[call.kind], x, **options)
+    case = {"max_pool": "max", "avg_pool": "average", "l2_pool": "l2_norm"}[call.kind]
+    counted = "window" if case != "average" else "image" if exclude_padding_from_average else "padded"
+    window = _window(call, x, kernel_sizes, strides, pad_type, pad, ceil=ceil_mode)
+    return ForeignTensor(pooled(call.kind, x.numbers, case, window, counted))
 
 
 # Normalizations.
 
 
-def _or_filled(given: ForeignTensor | None, count: Any, number: float) -> ForeignTensor:
-    return ForeignTensor(np.full(int(count), number, np.float32)) if given is None else given
-
-
 @operation("batch_norm")
 def batch_norm(
-    call: Call,
-    x: ForeignTensor,
-    mean: ForeignTensor,
-    variance: ForeignTensor,
-    gamma: ForeignTensor | None,
-    beta: ForeignTensor | None,
-    epsilon: float,
-) -> Any:
-    scale, shift = _or_filled(gamma, x.shape[1], 1), _or_filled(beta, x.shape[1], 0)
-    return call.onnx("BatchNormalization", x, scale, shift, mean, variance, epsilon=float(epsilon))
+    call: Call, x: ForeignTensor, mean: ForeignTensor, variance: ForeignTensor, gamma: ForeignTensor | None,
+    beta: ForeignTensor | None, epsilon: float,
+) -> Any:  # fmt: skip
+    statistics = [np.ascontiguousarray(w.array, np.float32) for w in (mean, variance)]
+    weights = (None if w is None else w.numbers for w in (gamma, beta))
+    return ForeignTensor(F.batch_norm(x.numbers, *statistics, *weights, eps=float(epsilon)))
 
 
 @operation("instance_norm")
 def instance_norm(
     call: Call, x: ForeignTensor, gamma: ForeignTensor | None, beta: ForeignTensor | None, epsilon: float
 ) -> Any:
-    scale, shift = _or_filled(gamma, x.shape[1], 1), _or_filled(beta, x.shape[1], 0)
-    return call.onnx("InstanceNormalization", x, scale, shift, epsilon=float(epsilon))
+    weights = (None if w is None else w.numbers for w in (gamma, beta))
+    return ForeignTensor(F.instance_norm(x.numbers, None, None, *weights, eps=float(epsilon)))
 
 
 @operation("layer_norm")

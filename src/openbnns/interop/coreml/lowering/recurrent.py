@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.parameter import Parameter
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from ...onnx.operators.cells import Cells
 from .table import Call, operation

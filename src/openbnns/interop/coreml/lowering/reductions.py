@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import product
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ..names import REDUCTIONS
 from .table import Call, operation, whole

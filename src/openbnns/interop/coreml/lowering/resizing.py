@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit, sizes_array
 from ...onnx.operators.elementwise import along
 from .table import Call, operation, sizes_of, whole

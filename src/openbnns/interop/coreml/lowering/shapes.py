@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.sizes import Size, agree, is_same, is_same_shape, product
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import Array, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ....nn.activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softmax, Softplus, Softsign, Tanh
 from ....nn.containers import Sequential
+from ....graph.operations import Window
 from ....nn.convolution import Conv2d, ConvTranspose2d
 from ....nn.layers import Flatten, Linear
 from ....nn.module import Module
@@ -50,22 +51,15 @@ def _borders(message: Message, number: int) -> list[tuple[int, int]]:
     return edges
 
 
-def _padding(
-    message: Message, valid: int, same: int, size: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
-    dilation: Sequence[int],
-) -> list[tuple[int, int]]:  # fmt: skip
-    if not message.has(same):
-        return _borders(message.message(valid), 1)
-    heavy_first = message.message(same).integer(1) == 1
-    amounts = []
-    for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
-        total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
-        small, large = total // 2, total - total // 2
-        amounts.append((large, small) if heavy_first else (small, large))
-    return amounts
+def _window(m: Message, first: int, size: Sequence[int], kernel: Any, stride: Any, dilation: Any = 1) -> Window:
+    """The windows of a layer; the number of its valid padding is followed by that of "same"."""
+    same = m.has(first + 1)
+    word = "same_lower" if same and m.message(first + 1).integer(1) == 1 else "same"
+    padding: Any = word if same else tuple(_borders(m.message(first), 1))
+    return Window.of("the layer", kernel, stride, padding, dilation, image=size)
 
 
-def _behind_padding(step: Step, edges: list[tuple[int, int]], module: Module, value: float = 0.0) -> None:
+def _behind_padding(step: Step, edges: Any, module: Module, value: float = 0.0) -> None:
     """A layer after a padding that it does not support itself."""
     (up, down), (left, right) = edges
     if any(map(any, edges)):
@@ -92,20 +86,19 @@ def _convolution(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     step.weights = {"weight": _weights(m, 90, shape)}
     if biased:
         step.weights["bias"] = _weights(m, 91, (outputs,))
-    edges = _padding(m, 50, 51, size, kernel, stride, dilation)
-    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    window = _window(m, 50, size, kernel, stride, dilation)
+    edges = window.edges
     if transposed:
         if m.has(51) or m.has(100) or any(a != b for a, b in edges):
             raise Refused("a deconvolution with other than equal padding is not supported.")
         padding = tuple(a for a, _ in edges)
         step.module = ConvTranspose2d(channels, outputs, kernel, padding=padding, **options)
-        return (outputs, *(s * (n - 1) + r - 2 * p for n, s, r, p in zip(size, stride, reach, padding, strict=True)))
-    sizes = [(n + sum(e) - r) // s + 1 for n, e, r, s in zip(size, edges, reach, stride, strict=True)]
+        return (outputs, *map(int, window.spread(size, (0, 0))))
     if all(a == b for a, b in edges):
         step.module = Conv2d(channels, outputs, kernel, padding=tuple(a for a, _ in edges), **options)
     else:
         _behind_padding(step, edges, Conv2d(channels, outputs, kernel, **options))
-    return (outputs, *sizes)
+    return (outputs, *map(int, window.counts(size)))
 
 
 def _pooling(step: Step, m: Message, shapes: list[Shape]) -> Shape:
@@ -119,8 +112,8 @@ def _pooling(step: Step, m: Message, shapes: list[Shape]) -> Shape:
     kernel, stride = _pair(m, 10, 3), _pair(m, 20, 1)
     if m.has(32):
         raise Refused("pooling that includes the last pixel is not supported.")
-    edges = _padding(m, 30, 31, size, kernel, stride, (1, 1))
-    sizes = [(n + sum(e) - k) // s + 1 for n, e, k, s in zip(size, edges, kernel, stride, strict=True)]
+    window = _window(m, 30, size, kernel, stride)
+    edges = window.edges
     even = all(a == b and a <= k // 2 for (a, b), k in zip(edges, kernel, strict=True))
     padding = tuple(a for a, _ in edges)
     if kind == 0:
@@ -134,7 +127,7 @@ def _pooling(step: Step, m: Message, shapes: list[Shape]) -> Shape:
         raise Refused("means over windows that differ in size, at one side only, are not supported.")
     else:
         _behind_padding(step, edges, AvgPool2d(kernel, stride))
-    return (channels, *sizes)
+    return (channels, *map(int, window.counts(size)))
 
 
 def _activation(step: Step, m: Message, shapes: list[Shape]) -> Shape:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.functions import Forbid
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -13,7 +13,7 @@ from ....graph.operations import InitialState
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
 from ....graph.tensor import Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._operator import operator

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph.sizes import product
 from ....graph.tensor import Array
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import limited

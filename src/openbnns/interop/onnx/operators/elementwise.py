@@ -16,7 +16,7 @@ from ....graph.graph import not_recording
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ....graph.tensor import Array, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.elementwise import folded, is_whole, operand, recorded
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit, reshaped

@@ -13,7 +13,7 @@ from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ....nn.function import Function
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit

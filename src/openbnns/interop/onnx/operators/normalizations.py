@@ -9,24 +9,13 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape, product
 from ....graph.tensor import FLOAT32, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._operator import operator
 from ..tensor import broadcast_shape
 
 NORMALIZATIONS = "normalizations"
-
-
-def _is_held(x: ForeignTensor | None) -> bool:
-    """True if layers can take it as weights."""
-    return x is None or isinstance(x.held, Parameter) or x.constant
-
-
-def _held(x: ForeignTensor | None) -> Any:
-    if x is None or isinstance(x.held, Parameter):
-        return None if x is None else x.held
-    return np.ascontiguousarray(x.held, np.float32)
 
 
 def _channels(x: ForeignTensor, *weights: ForeignTensor | None) -> int:
@@ -72,14 +61,13 @@ def batch_normalization(
     _channels(x, scale, bias, mean, variance)
     eps, momentum = call.number("epsilon", 1e-5), call.number("momentum", 0.9)
     buffers = all(w.constant and w.held.dtype == FLOAT32 and w.held.flags.c_contiguous for w in (mean, variance))
-    if not buffers or not _is_held(scale) or not _is_held(bias):
+    if not buffers:
         if call.integer("training_mode", 0) or isinstance(mean.held, Parameter):
             raise Misfit("its statistics must be initializers of the model")
         spread = F.rsqrt(F.add(_by_channel(x, variance), eps))
         return ForeignTensor(_scaled(x, F.mul(F.sub(x.numbers, _by_channel(x, mean)), spread), scale, bias))
-    y = F.batch_norm(
-        _image(x.numbers), mean.held, variance.held, _held(scale), _held(bias), momentum=1 - momentum, eps=eps
-    )
+    weights = (scale.numbers, bias.numbers)
+    y = F.batch_norm(_image(x.numbers), mean.held, variance.held, *weights, momentum=1 - momentum, eps=eps)
     return ForeignTensor(y.reshape(x.shape))
 
 
@@ -89,9 +77,9 @@ def instance_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, b
     if x.rank < 3:
         raise Misfit(f"{x.shape} has no pixels")
     eps, value, pixels = call.number("epsilon", 1e-5), x.numbers, product(x.shape[2:])
-    if _is_held(scale) and _is_held(bias) and pixels != 1:
+    if pixels != 1:
         image = value if value.ndim == 4 else value.reshape((*x.shape[:2], pixels))
-        return ForeignTensor(F.instance_norm(image, None, None, _held(scale), _held(bias), eps=eps).reshape(x.shape))
+        return ForeignTensor(F.instance_norm(image, None, None, scale.numbers, bias.numbers, eps=eps).reshape(x.shape))
     y, _, _ = _normalized(value, list(range(2, x.rank)), eps)
     return ForeignTensor(_scaled(x, y, scale, bias))
 
@@ -113,11 +101,6 @@ def _check_weight(weight: ForeignTensor, x: ForeignTensor) -> None:
         raise Misfit(f"a weight {weight.shape} does not fit {x.shape}")
 
 
-def _is_plain(weight: ForeignTensor | None, shape: tuple[Any, ...]) -> bool:
-    """True if a layer takes a weight for elements of this shape."""
-    return weight is None or (_is_held(weight) and is_same_shape(weight.shape, shape))
-
-
 @operator(NORMALIZATIONS, "LayerNormalization", ignores=("stash_type",))
 def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias: ForeignTensor | None = None) -> Any:
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
@@ -136,8 +119,8 @@ def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias
 def rms_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor) -> ForeignTensor:
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
     shape = x.shape[axes[0] :]
-    if _is_plain(scale, shape):
-        return ForeignTensor(F.rms_norm(x.numbers, shape, _held(scale), eps))
+    if is_same_shape(scale.shape, shape):
+        return ForeignTensor(F.rms_norm(x.numbers, shape, scale.numbers, eps))
     _check_weight(scale, x)
     value = x.numbers
     factor = F.rsqrt(F.add(F.mean(F.square(value), axes, True), eps))
@@ -150,15 +133,11 @@ def group_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias
     if groups < 1 or channels % groups:
         raise Misfit(f"{groups} groups do not divide {channels} channels")
     value = x.numbers
-    if _is_held(scale) and _is_held(bias) and scale.shape == bias.shape == (channels,):
-        return ForeignTensor(F.group_norm(_image(value), groups, _held(scale), _held(bias), eps).reshape(x.shape))
-    apart = value.reshape((x.shape[0], groups, product(x.shape[1:]) // groups))
-    y = _normalized(apart, [2], eps)[0].reshape(x.shape)
-    if scale.shape == bias.shape == (channels,):
-        return ForeignTensor(_scaled(x, y, scale, bias))
-    if not scale.shape == bias.shape == (groups,):
+    if scale.shape == bias.shape == (groups,):
+        scale, bias = (_repeated(w, channels // groups) for w in (scale, bias))
+    if not scale.shape == bias.shape == (channels,):
         raise Misfit(f"weights {scale.shape} and {bias.shape} do not fit {groups} groups of {channels} channels")
-    return ForeignTensor(_scaled(x, y, *(_repeated(w, channels // groups) for w in (scale, bias))))
+    return ForeignTensor(F.group_norm(_image(value), groups, scale.numbers, bias.numbers, eps).reshape(x.shape))
 
 
 def _repeated(weight: ForeignTensor, count: int) -> ForeignTensor:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ....graph.tensor import Array
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import limited
@@ -40,9 +39,8 @@ def gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None
         raise Misfit(
             f"{a.shape} and {b.shape} do not fit: the columns of the first must be as many as the rows of the second"
         )
-    plain = alpha == 1 and turn_b and not turn_a and isinstance(b.held, Parameter)
-    if plain and (c is None or (isinstance(c.held, Parameter) and c.shape == (columns,) and beta == 1)):
-        return ForeignTensor(F.linear(a.numbers, b.held, None if c is None else c.held))
+    if alpha == 1 and turn_b and not turn_a and (c is None or (c.shape == (columns,) and beta == 1)):
+        return ForeignTensor(F.linear(a.numbers, b.numbers, None if c is None else c.numbers))
     left = F.transpose(a.numbers, -1, -2) if turn_a else a.numbers
     right = F.transpose(b.numbers, -1, -2) if turn_b else b.numbers
     product = F.matmul(left, right)

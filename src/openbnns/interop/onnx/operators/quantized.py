@@ -12,7 +12,7 @@ import numpy as np
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....graph.tensor import Array, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.sizes import Size, product
 from ....graph.tensor import Array
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -12,7 +12,7 @@ import numpy as np
 from ....graph import operations
 from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.control import read_numbers
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph.tensor import FLOAT32, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ....nn.function import Function
 from ...converted.functions import Determinant
 from ...converted.sampling import sampled_at

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....graph.sizes import is_same
 from ....graph.tensor import Array, Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import compute, limited

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .... import ConvolutionType
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_plain, is_same, number_of, product
@@ -15,6 +15,7 @@ from ....graph.tensor import Tensor
 from .._graph_file import GraphFile
 from ..errors import NoForm
 from ..operators.windows import plane_places, whole_places
+from ..rows import WINDOWS
 from ._registry import writes
 from .positions import scalar
 
@@ -36,81 +37,48 @@ def linear(file: GraphFile, operation: operations.Linear) -> str:
 
 def _window(window: operations.Window) -> dict[str, Any]:
     return {
-        "kernel_shape": list(window.kernel), "strides": list(window.stride), "dilations": list(window.dilation),
+        "kernel_shape": list(window.kernel), "strides": list(window.stride),
+        "dilations": list(window.dilation) if max(window.dilation) > 1 else None,
         "pads": [edge[0] for edge in window.edges] + [edge[1] for edge in window.edges],
+        "ceil_mode": int(window.ceil) or None,
     }  # fmt: skip
 
 
 @writes(operations.Convolution, operations.GroupedTransposedConvolution)
 def convolution(file: GraphFile, operation: Any) -> str:
-    x, y, window = operation.inputs[0], operation.output, operation.window
-    given = file.use(x), _weights(file, operation.weight), _weights(file, operation.bias)
-    options = {**_window(window), "group": operation.groups}
-    grouped = isinstance(operation, operations.GroupedTransposedConvolution)
-    if not grouped and operation.type is ConvolutionType.STANDARD:
-        return file.node("Conv", *given, **options)
-    extra = []
-    for n, m, k, s, d, edge in zip(
-        x.shape[2:], y.shape[2:], window.kernel, window.stride, window.dilation, window.edges, strict=True
-    ):
-        extra.append(m - (s * (n - 1) + d * (k - 1) + 1 - sum(edge)))
-    if not is_plain(extra):
-        raise NoForm("how much of its output is cut off depends on the size of its input. Use a fixed size")
-    return file.node("ConvTranspose", *given, output_padding=extra, **options)
+    given = file.use(operation.inputs[0]), _weights(file, operation.weight), _weights(file, operation.bias)
+    more = None if operation.extra is None else list(operation.extra)
+    return file.node(
+        WINDOWS[operation.name], *given, group=operation.groups, output_padding=more, **_window(operation.window)
+    )
 
 
-# Poolings.
-
-
-def _pooled(file: GraphFile, operation: Any, *, hanging_counts: bool = False) -> dict[str, Any]:
-    """Windows whose number is that of the output. ONNX's own rule for windows that hang over is used only where sizes are free;
-    ``hanging_counts`` if it would not give the same results."""
-    x, y, window = operation.inputs[0], operation.output, operation.window
-    edges, hang = [], False
-    for n, m, k, s, d, (front, behind) in zip(
-        x.shape[2:], y.shape[2:], window.kernel, window.stride, window.dilation, window.edges, strict=True
-    ):
-        if isinstance(file.size(n), int):
-            n, m = number_of(n), number_of(m)
-        extent = d * (k - 1) + 1
-        room = n + front + behind - extent
-        if not is_same(room // s + 1, m):
-            needed = (m - 1) * s + extent - n - front
-            if isinstance(needed, int):
-                behind = needed
-            elif is_same((room + s - 1) // s + 1, m) and not hanging_counts:
-                hang = True
-            else:
-                raise NoForm("how far windows hang over depends on the size of its input. Use ceil_mode=False")
-        edges.append((front, max(0, behind)))
-    options = _window(operations.Window(window.kernel, window.stride, window.dilation, tuple(edges)))
-    return {**options, "ceil_mode": 1} if hang else options
+def _fixed(file: GraphFile, operation: Any) -> operations.Window:
+    """Windows with padding up to their ends. Readers differ in which may hang over, so these are written for free sizes only."""
+    window, image = operation.window, operation.inputs[0].shape[2:]
+    if window.ceil and all(isinstance(file.size(n), int) for n in image):
+        return replace(window, edges=window.reaching(list(map(number_of, image))), ceil=False)
+    if window.ceil and operation.case != "max" and operation.counted != "image":
+        raise NoForm("how far windows hang over depends on the size of its input. Use ceil_mode=False")
+    return window
 
 
 @writes(operations.Pooling)
 def pooling(file: GraphFile, operation: operations.Pooling) -> str:
-    x, case = file.use(operation.inputs[0]), operation.type.case
-    if case == "max":
-        y = file.node("MaxPool", x, **_pooled(file, operation))
-    elif case == "average":
-        options = _pooled(file, operation, hanging_counts=operation.type.count_includes_padding)
-        options.pop("dilations")
-        y = file.node("AveragePool", x, count_include_pad=int(operation.type.count_includes_padding), **options)
-    elif case == "l2_norm":
-        options = _pooled(file, operation, hanging_counts=True)
-        options.pop("dilations")
-        y = file.node("LpPool", x, p=2, **options)
-    else:
-        raise NoForm(f"the pooling {case} has no form in ONNX")
-    if operation.factors is None:
-        return y
-    return file.node("Mul", y, file.constant(np.asarray(operation.factors, np.float32)))
+    x, case, counted = operation.inputs[0], operation.case, operation.counted
+    options = {"max": {}, "l2_norm": {"p": 2}, "average": {"count_include_pad": int(counted != "image")}}[case]
+    y = file.node(WINDOWS[case], file.use(x), **_window(_fixed(file, operation)), **options)
+    factors: Any = operation.scale
+    if counted == "padded" and operation.window.ceil:
+        shares = operation.window.shares(list(map(number_of, x.shape[2:])), padded=True)
+        factors = factors if shares is None else factors * shares
+    return y if np.all(factors == 1) else file.node("Mul", y, file.constant(np.asarray(factors, np.float32)))
 
 
 @writes(operations.MaxPoolingWithIndices)
 def max_pooling_with_indices(file: GraphFile, operation: operations.MaxPoolingWithIndices) -> list[str]:
     plane = file.sizes([product(operation.inputs[0].shape[2:])])
-    y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_pooled(file, operation))
+    y, places = file.several("MaxPool", [file.use(operation.inputs[0])], 2, **_window(_fixed(file, operation)))
     return [y, file.node("Mod", places, plane)]
 
 

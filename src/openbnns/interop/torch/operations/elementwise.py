@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....graph.functions.base import applied
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._recording import Kind
 from ._registry import Call, adapted, add, operation, plain, refuse_unless

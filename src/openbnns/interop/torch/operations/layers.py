@@ -12,7 +12,7 @@ from ....graph.operations import Choice, RandomNumbers
 from ....graph.parameter import Parameter
 from ....graph.sizes import Size
 from ....graph.tensor import Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter
 from .._recording import Kind
@@ -38,20 +38,7 @@ def _number(given: Any) -> Any:
     return int(given) if isinstance(given, Size) else given
 
 
-# Convolutions.
-
-
-def _convolution(function: Any, transposed: bool) -> Any:
-    def handler(
-        call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None, stride: Any = 1, padding: Any = 0,
-        *options: Any, **named: Any,
-    ) -> Any:  # fmt: skip
-        names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
-        chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
-        held = (weights(weight), None if bias is None else weights(bias))
-        return of_samples(input, weight.rank, lambda x: function(x, *held, **_options(chosen)))
-
-    return handler
+# Windows: functions here with PyTorch's names and arguments.
 
 
 def of_samples(input: ForeignTensor, rank: int, function: Any) -> Any:
@@ -62,99 +49,38 @@ def of_samples(input: ForeignTensor, rank: int, function: Any) -> Any:
     return tuple(F.squeeze(y, 0) for y in results) if isinstance(results, tuple) else F.squeeze(results, 0)
 
 
-def weights(given: ForeignTensor) -> Any:
-    """Weights as they are held, or as they are computed."""
-    return held_parameter(given) if isinstance(given.held, (Parameter, np.ndarray)) else given.numbers
-
-
-for _name in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):
-    add(LAYERS, f"F.{_name}", _convolution(getattr(F, _name), "transpose" in _name))
-
-
-# Poolings, sizes.
-
-
-def _pooling(function: Any, *names: str) -> Any:
-    axes = next((int(n) for n in "123" if function.__name__.endswith(f"{n}d")), 0)
-    gives_indices = "return_indices" in inspect.signature(function).parameters
+def _windows(function: Any, **fixed: Any) -> Any:
+    """``fixed`` are arguments that PyTorch says by the name of the function."""
+    axes = next((int(n) for n in "123" if function.__name__.endswith(f"{n}d")), -2)
+    names = list(inspect.signature(function).parameters)[1:]
 
     def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
-        chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
-        if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
-            chosen.pop("stride", None)
-        if not gives_indices:
-            refuse_unless("return_indices", chosen.pop("return_indices", False), False)
-        taken = _options(chosen)
-        if axes:
-            taken = {name: _unwrapped(value) for name, value in taken.items()}
-        return of_samples(input, axes + 2 if axes else 0, lambda x: function(x, **taken))
+        chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named, **fixed}
+        if not chosen.get("stride", 1):  # PyTorch's functions in C take [] for None
+            del chosen["stride"]
+        taken = {name: _argument(given, name) for name, given in chosen.items()}
+        return of_samples(input, axes + 2, lambda x: function(x, **taken))
 
     return handler
 
 
-def _unwrapped(given: Any) -> Any:
-    """A number in place of a tuple of one."""
-    return given[0] if isinstance(given, tuple) and len(given) == 1 else given
+def _argument(given: Any, name: str) -> Any:
+    """A weight, or sizes: a number in place of a tuple of one."""
+    if isinstance(given, ForeignTensor) and given.rank:
+        return given.value if name == "indices" else given.numbers
+    sizes = plain_sizes(given, name)
+    return sizes[0] if isinstance(sizes, tuple) and len(sizes) == 1 else sizes
 
 
-_WINDOW = ("kernel_size", "stride", "padding")
 for _axes in ("1d", "2d", "3d"):
-    for _name in (f"max_pool{_axes}", f"F.max_pool{_axes}"):
-        add(
-            LAYERS, _name,
-            _pooling(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
-        )  # fmt: skip
-    add(
-        LAYERS, f"F.avg_pool{_axes}",
-        _pooling(getattr(F, f"avg_pool{_axes}"), *_WINDOW, "ceil_mode", "count_include_pad", "divisor_override"),
-    )  # fmt: skip
-    add(LAYERS, f"F.adaptive_avg_pool{_axes}", _pooling(getattr(F, f"adaptive_avg_pool{_axes}"), "output_size"))
-    add(
-        LAYERS,
-        f"F.adaptive_max_pool{_axes}",
-        _pooling(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
-    )
+    for _name in ("conv", "conv_transpose", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"):
+        add(LAYERS, f"F.{_name}{_axes}", _windows(getattr(F, f"{_name}{_axes}")))
+    add(LAYERS, f"max_pool{_axes}", _windows(getattr(F, f"max_pool{_axes}")))
 for _axes in ("1d", "2d"):
-    add(
-        LAYERS,
-        f"F.lp_pool{_axes}",
-        _pooling(getattr(F, f"lp_pool{_axes}"), "norm_type", "kernel_size", "stride", "ceil_mode"),
-    )
-
-
-def _with_indices(function: Any, *names: str) -> Any:
-    inner = _pooling(function, *names)
-
-    def handler(call: Call, input: ForeignTensor, *options: Any, **named: Any) -> Any:
-        named.pop("return_indices", None)
-        return inner(call, input, *options[: len(names) - 1], return_indices=True, **named)
-
-    return handler
-
-
-for _axes in ("1d", "2d"):
-    add(
-        LAYERS, f"F.max_pool{_axes}_with_indices",
-        _with_indices(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
-    )  # fmt: skip
-    add(
-        LAYERS, f"F.adaptive_max_pool{_axes}_with_indices",
-        _with_indices(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
-    )  # fmt: skip
-
-
-@operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")
-def max_unpool(
-    call: Call, input: ForeignTensor, indices: ForeignTensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-    output_size: Any = None,
-) -> Any:  # fmt: skip
-    function = F.max_unpool1d if call.name.endswith("1d") else F.max_unpool2d
-    size = None if output_size is None else [int(n) for n in output_size[-(input.rank - 2) :]]
-    stride = plain_sizes(stride, "stride") or None
-    return function(
-        input.numbers, indices.value, plain_sizes(kernel_size, "kernel_size"), stride,
-        plain_sizes(padding, "padding"), size,
-    )  # fmt: skip
+    for _name in ("lp_pool", "max_unpool"):
+        add(LAYERS, f"F.{_name}{_axes}", _windows(getattr(F, f"{_name}{_axes}")))
+    for _name in ("max_pool", "adaptive_max_pool"):
+        add(LAYERS, f"F.{_name}{_axes}_with_indices", _windows(getattr(F, f"{_name}{_axes}"), return_indices=True))
 
 
 @operation(LAYERS, "F.pad", "constant_pad_nd")
@@ -232,10 +158,8 @@ def grid_sample(
     return sampled_at(input, grid, kind, padding_mode, bool(align_corners))
 
 
-for _name, _option in (
-    ("pixel_shuffle", "upscale_factor"), ("pixel_unshuffle", "downscale_factor"), ("channel_shuffle", "groups"),
-):  # fmt: skip
-    add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), _option))
+for _name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):
+    add(LAYERS, f"F.{_name}", _windows(getattr(F, _name)))
 
 
 for _name in ("unfold", "fold"):
@@ -245,18 +169,8 @@ for _name in ("unfold", "fold"):
 # Normalizations.
 
 
-def _scaled(normalized: Any, weight: Any, bias: Any, *, behind: int) -> Any:
-    """Normalize with the weights of a layer; or, if these are computed, without any, and multiply by them afterwards.
-
-    ``behind`` is the number of axes after those of the weights.
-    """
-    if all(x is None or isinstance(x.held, (Parameter, np.ndarray)) for x in (weight, bias)):
-        return normalized(held_parameter(weight), held_parameter(bias))
-    result = normalized(None, None)
-    for function, x in ((F.mul, weight), (F.add, bias)):
-        if x is not None:
-            result = function(result, x.numbers.reshape((*x.shape, *[1] * behind)))
-    return result
+def _numbers(*given: ForeignTensor | None) -> list[Any]:
+    return [None if x is None else x.numbers for x in given]
 
 
 @operation(LAYERS, "F.layer_norm")
@@ -264,24 +178,20 @@ def layer_norm(
     call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    scale, shift = (None if x is None else x.numbers for x in (weight, bias))
-    return F.layer_norm(input.numbers, shape, scale, shift, plain(eps, "eps"))
+    return F.layer_norm(input.numbers, shape, *_numbers(weight, bias), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.rms_norm")
 def rms_norm(call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return _scaled(lambda w, _: F.rms_norm(input.numbers, shape, w, plain(eps, "eps")), weight, None, behind=0)
+    return F.rms_norm(input.numbers, shape, *_numbers(weight), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.group_norm")
 def group_norm(
     call: Call, input: ForeignTensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
 ) -> Any:
-    groups = plain(num_groups, "num_groups")
-    return _scaled(
-        lambda w, b: F.group_norm(input.numbers, groups, w, b, plain(eps, "eps")), weight, bias, behind=input.rank - 2
-    )
+    return F.group_norm(input.numbers, plain(num_groups, "num_groups"), *_numbers(weight, bias), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.batch_norm")
@@ -295,9 +205,7 @@ def batch_norm(
         raise Misfit("without running statistics a batch norm must have training=True")
     mean, variance = held_parameter(running_mean), held_parameter(running_var)
     options = {"momentum": plain(momentum, "momentum"), "eps": plain(eps, "eps")}
-    return _scaled(
-        lambda w, b: F.batch_norm(input.numbers, mean, variance, w, b, **options), weight, bias, behind=input.rank - 2
-    )
+    return F.batch_norm(input.numbers, mean, variance, *_numbers(weight, bias), **options)
 
 
 @operation(LAYERS, "F.instance_norm")
@@ -307,10 +215,7 @@ def instance_norm(
 ) -> Any:  # fmt: skip
     refuse_unless("use_input_stats", use_input_stats, True)
     refuse_unless("running_mean", running_mean, None)
-    return _scaled(
-        lambda w, b: F.instance_norm(input.numbers, None, None, w, b, eps=plain(eps, "eps")), weight, bias,
-        behind=input.rank - 2,
-    )  # fmt: skip
+    return F.instance_norm(input.numbers, None, None, *_numbers(weight, bias), eps=plain(eps, "eps"))
 
 
 add(LAYERS, "F.local_response_norm", adapted(F.local_response_norm))

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.parameter import Parameter
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.functions import Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
-from ...converted.tensors import ForeignTensor, Misfit, held_parameter
+from ...converted.tensors import ForeignTensor, Misfit
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
 
@@ -36,9 +35,6 @@ def addmm(
 
 @operation(PRODUCTS, "F.linear")
 def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
-    plain_weights = isinstance(weight.held, Parameter) and (bias is None or isinstance(bias.held, Parameter))
-    if plain_weights:
-        return F.linear(input.numbers, held_parameter(weight), held_parameter(bias))
     return F.linear(input.numbers, weight.numbers, None if bias is None else bias.numbers)
 
 

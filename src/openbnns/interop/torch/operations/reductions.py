@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
 

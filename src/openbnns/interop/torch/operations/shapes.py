@@ -11,7 +11,7 @@ import numpy as np
 from ....graph.operations import Range
 from ....graph.sizes import Size, is_same, number_of
 from ....graph.tensor import Tensor
-from ....nn import functional as F
+from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ._registry import Call, adapted, add, operation, plain, whole
 
