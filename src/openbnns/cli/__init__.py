@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from . import bench, check, compiler_flags, completion, evaluate, export, import_model, info, predict, train
+from . import bench, check, compiler_flags, evaluate, export, import_model, info, predict, train
 from .arguments import STOPPED, UNUSABLE, UNUSABLE_ERRORS, Parser, fail
 
-COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, compiler_flags, completion)
+COMMANDS = (train, predict, evaluate, export, import_model, bench, check, info, compiler_flags)
 
 
 def parser_of_all() -> Parser:

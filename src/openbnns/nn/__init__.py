@@ -252,25 +252,6 @@ __all__ = [
 
 __dir__ = _of_module(__name__)
 
-_ELSEWHERE = {
-    "RReLU": "LeakyReLU, whose slope is fixed",
-    "save": "net.save(path), or trainer checkpoints with Trainer(out=FOLDER)",
-    "load": "net.load(path) for weights, nn.load_model(path) for a whole model",
-    "init": "weight_init= of a layer, or nn.initialisers",
-    "Tensor": "NumPy arrays",
-    "tensor": "NumPy arrays",
-    "no_grad": "net.eval(), which keeps nothing for a backward pass",
-    "DataLoader": "nn.Trainer.fit, which takes arrays, iterables of batches, and a DataLoader of PyTorch",
-    "ParameterList": "attributes, self.scale_0 = nn.Parameter(...), or modules that hold them in an nn.ModuleList",
-    "Dense": "nn.Linear",
-    "lr_scheduler": "nn.StepLR, nn.OneCycleLR and the like",
-    "ParameterDict": "attributes, or modules that hold the parameters in an nn.ModuleDict",
-    "SyncBatchNorm": "nn.BatchNorm2d, and nn.Trainer(..., sync_batch_norm=True)",
-    "swa_utils": "nn.EMA(net, decay)",
-    "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
-}
-
-
 _LATER = {
     "onnx": ("interop.onnx", None),
     "pytorch": ("interop.torch", None),
@@ -299,7 +280,8 @@ def __getattr__(name: str) -> object:
         home, inside = _LATER[name]
         module = import_module(f"openbnns.{home}")
         return module if inside is None else getattr(module, inside)
+    from .._elsewhere import NAMES
     from .._spelling import nearest
 
-    hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)
+    hint = f" {NAMES[name]}" if name in NAMES else nearest(name, __all__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -1,0 +1,28 @@
+"""Things that people look for here and that are elsewhere, each with the sentence that says where.
+
+This is read only once a name, a command or a file has been found not to exist here.
+"""
+
+from __future__ import annotations
+
+NAMES = {
+    "RReLU": "Use LeakyReLU, whose slope is fixed.",
+    "save": "Use net.save(path), or trainer checkpoints with Trainer(out=FOLDER).",
+    "load": "Use net.load(path) for weights, nn.load_model(path) for a whole model.",
+    "init": "Use weight_init= of a layer, or nn.initialisers.",
+    "Tensor": "Use NumPy arrays.",
+    "tensor": "Use NumPy arrays.",
+    "no_grad": "Use net.eval(), which keeps nothing for a backward pass.",
+    "DataLoader": "Use nn.Trainer.fit, which takes arrays, iterables of batches, and a DataLoader of PyTorch.",
+    "ParameterList": "Use attributes, self.scale_0 = nn.Parameter(...), or modules that hold them in an nn.ModuleList.",
+    "Dense": "Use nn.Linear.",
+    "lr_scheduler": "Use nn.StepLR, nn.OneCycleLR and the like.",
+    "ParameterDict": "Use attributes, or modules that hold the parameters in an nn.ModuleDict.",
+    "SyncBatchNorm": "Use nn.BatchNorm2d, and nn.Trainer(..., sync_batch_norm=True).",
+    "swa_utils": "Use nn.EMA(net, decay).",
+    "optim": "Use nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax.",
+}
+"""Names that are not in ``openbnns.nn``."""
+
+COMMANDS = {"completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all."}
+"""Words that are not commands of ``openbnns``."""
