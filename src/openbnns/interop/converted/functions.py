@@ -11,6 +11,7 @@ from ...graph.sizes import broadcast
 from ...graph.tensor import FLOAT32, INT64, Tensor
 from ...nn.function import Function
 
+
 class ByElement(Function):
     """An elementwise function with broadcasting, through which no gradient goes."""
 

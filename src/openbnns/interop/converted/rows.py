@@ -11,22 +11,33 @@ from ...graph.tensor import Tensor
 
 
 class Row(NamedTuple):
-    """The name of an activation in a format, its numbers there with their defaults, and those that it has without being asked."""
+    """An activation in a format and here."""
 
     name: str
+    """In the format."""
     case: str
+    """Here."""
     numbers: Mapping[str, float]
+    """Attributes that are numbers, which have the same names in both places, with the format's defaults."""
     fixed: Mapping[str, float]
+    """Numbers that it has here and that the format cannot change."""
     words: Mapping[str, str]
+    """Attributes in the format that tell it from others of its name."""
 
     def read(self, x: Tensor, number: Callable[[str, float], float]) -> Tensor:
-        """Record it on a value, with numbers by their names."""
+        """Record the activation of a value; ``number`` gives an attribute, or its default."""
         given = {name: float(number(name, default)) for name, default in self.numbers.items()}
         function = getattr(ActivationFunction, self.case)(**given, **self.fixed)
         return x.graph.append(operations.Activation(x.graph, x, function))
 
 
-def row(name: str, case: str, words: Mapping[str, str] | None = None, fixed: Mapping[str, float] | None = None, **numbers: float) -> Row:
+def row(
+    name: str,
+    case: str,
+    words: Mapping[str, str] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    **numbers: float,
+) -> Row:
     return Row(name, case, numbers, fixed or {}, words or {})
 
 

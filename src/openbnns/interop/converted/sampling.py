@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import functions as F
 from ...graph.sizes import AnySize, product
 from ...graph.tensor import Tensor
-from ...graph import functions as F
 from .tensors import ForeignTensor, Misfit
 
 Taps = list[tuple[Tensor, Any]]

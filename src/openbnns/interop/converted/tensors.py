@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...graph import functions as F
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, Shape, is_plain, is_same, is_same_shape, product
 from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
-from ...graph import functions as F
 
 
 class Misfit(ValueError):
@@ -173,6 +173,11 @@ def reshaped(x: ForeignTensor, sizes: Sequence[Any]) -> Any:
         return x.held.reshape(tuple(map(int, shape)))
     value = x.value
     return value if is_same_shape(shape, value.shape) else Tensor(value.graph, shape, source=value)
+
+
+def optional_numbers(given: ForeignTensor | None) -> Tensor | None:
+    """An optional argument of a function as a value to compute with."""
+    return None if given is None else given.numbers
 
 
 def held_parameter(given: Any) -> Any:

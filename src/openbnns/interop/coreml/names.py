@@ -12,7 +12,14 @@ class Names(NamedTuple):
     onnx: str = ""
 
 
-COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
 LOGIC = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
 ARITHMETIC = {
     "add": "add", "sub": "sub", "mul": "mul", "maximum": "maximum", "minimum": "minimum", "floor_divide": "floor_div",
@@ -35,7 +42,24 @@ REDUCTIONS = {
 """By the names of BNNS's reductions."""
 
 UNARY = (
-    "abs", "acos", "asin", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "floor", "round", "sign", "sin", "sinh",
-    "square", "sqrt", "tan",
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "floor",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "square",
+    "sqrt",
+    "tan",
 )
 """Functions of one tensor that have the same name in ``nn.functional``."""

@@ -8,6 +8,7 @@ from typing import Any
 from ..._plural import plural
 from ..._spelling import spelled
 from ...graph import operations
+from ...graph.operation import Operation
 from ...graph.passes import drop_unused
 from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
@@ -95,14 +96,16 @@ def _write_all(file: GraphFile, graph: Any, who: str) -> None:
         try:
             write_operation(file, operation)
         except NoForm as error:
-            problems.append(f"{_told(operation)} in {file.place or 'the network'}: {error}")
+            problems.append(f"{_name_of(operation)} in {file.place or 'the network'}: {error}")
             continue
         known.update(value.storage for value in operation.outputs)
-        file.note(_told(operation), before)
+        file.note(_name_of(operation), before)
     if problems:
         told = "\n  ".join(problems)
         raise Unsupported(f"{who}: {plural(len(problems), 'operation')} cannot be written:\n  {told}")
 
 
-def _told(operation: Any) -> str:
-    return operation.name if isinstance(operation, (operations.CustomFunction, operations.Node, operations.Composite)) else type(operation).__name__
+def _name_of(operation: Operation) -> str:
+    """The name of an operation in messages and tables: that of its function, or that of its class."""
+    named = (operations.CustomFunction, operations.Node, operations.Composite)
+    return operation.name if isinstance(operation, named) else type(operation).__name__

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..._plural import plural
+from ...graph import functions as F
 from ...graph.polynomials import Polynomial
 from ...graph.sizes import AnySize, FreeSizes, Size, is_same, is_same_shape, number_of
 from ...graph.tensor import Array, Tensor
-from ...graph import functions as F
 from ...nn.call_form import CallForm, StructuredCalls
 from ...nn.containers import ForeignPart
 from ...nn.module import Module

@@ -21,10 +21,9 @@ def _f(number: float) -> Any:
 
 
 def _gelu_tanh(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
-    usual = ActivationFunction.gelu_approximation()
-    if (f.alpha, f.beta) != (usual.alpha, usual.beta):
-        raise Refused(f"gelu with alpha {f.alpha:g} and beta {f.beta:g} is none of Core ML")
-    return b("gelu", x=x, mode="TANH_APPROXIMATION")
+    raise Refused(
+        f"gelu with alpha {f.alpha:g} and beta {f.beta:g} is not in Core ML, which has it with its usual numbers"
+    )
 
 
 def _celu(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
@@ -46,8 +45,8 @@ def _softplus(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
     return y if f.alpha == 1 else b("mul", x=y, y=_f(f.alpha))
 
 
-def _hard_swish(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
-    return b("mul", x=x, y=b("sigmoid_hard", x=x, alpha=_f(f.alpha), beta=_f(f.beta)))
+def _hard_swish(b: ProgramBuilder, x: Value, _: ActivationFunction) -> Value:
+    return b("mul", x=x, y=b("sigmoid_hard", x=x, alpha=_f(1 / 6), beta=_f(0.5)))
 
 
 def _soft_shrink(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
@@ -75,7 +74,7 @@ def activated(b: ProgramBuilder, x: Value, f: ActivationFunction) -> Value:
         return x
     if f.case in ("erf", "abs"):
         return b(f.case, x=x)
-    row = None if f.case == "gelu_approximation" else written(ROWS, f)
+    row = written(ROWS, f)
     if row is not None:
         given: dict[str, Any] = {key: each if isinstance(each, str) else _f(each) for key, each in row[1].items()}
         return b(row[0], x=x, **given)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....graph.operation import Convert
 from ....graph.declared import OPERATIONS
+from ....graph.operation import Convert
 from ....graph.operations import CustomFunction, Node
 from ....graph.operations.indexing import AddEntries, PutAlong, Range, Take, TakeAlong
 from ....graph.operations.reduction import Cumulative, Sort
@@ -19,6 +19,7 @@ from ...onnx.tensor import ByNumpy
 from ..names import ARITHMETIC, COMPARISONS, LOGIC, UNARY
 from .elementwise import activated
 from .program_builder import ProgramBuilder, Refused, Value, array_of, rank_of, writes
+
 
 def _truncated(b: ProgramBuilder, x: Value) -> Value:
     return b("mul", x=b("sign", x=x), y=b("floor", x=b("abs", x=x)))

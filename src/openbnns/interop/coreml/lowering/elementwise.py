@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.functions.elementwise import as_integers
 from ....graph import functions as F
+from ....graph.functions.elementwise import as_integers
 from ...converted.elementwise import folded as in_numpy
 from ...converted.elementwise import recorded
 from ...converted.tensors import ForeignTensor, kind_of
@@ -32,6 +32,7 @@ def _unary(function: Any) -> Any:
 for _name in _UNARY:
     operation(_name)(_unary(getattr(F, _name)))
 
+
 def _row(name: str) -> Any:
     def handler(call: Call, x: ForeignTensor, y: ForeignTensor | None = None) -> ForeignTensor:
         given = [x] if y is None else [x, y]
@@ -53,7 +54,9 @@ def identity(call: Call, x: ForeignTensor) -> ForeignTensor:
 
 
 def _activation(call: Call, x: ForeignTensor, **given: Any) -> ForeignTensor:
-    one = next(one for one in ROWS if one.name == call.kind and all(given[name] == word for name, word in one.words.items()))
+    one = next(
+        one for one in ROWS if one.name == call.kind and all(given[name] == word for name, word in one.words.items())
+    )
     return ForeignTensor(one.read(x.numbers, lambda name, _: given[name]))
 
 

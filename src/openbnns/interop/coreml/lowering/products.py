@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.functions.convolutions import convolved
 from ....graph.functions.poolings import pooled
 from ....graph.operations import Window
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
-from ....graph import functions as F
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .elementwise import by_entry
 from .table import Call, operation
 
@@ -53,22 +54,23 @@ def attention(
 
 
 def _window(
-    call: Call, x: ForeignTensor, kernel: Any, strides: list[int], pad_type: str, pad: list[int], dilations: Any = 1, ceil: bool = False
+    call: Call, x: ForeignTensor, kernel: Sequence[int], strides: list[int], pad_type: str, pad: list[int],
+    dilations: int | list[int] = 1, *, ceil: bool = False,
 ) -> Window:  # fmt: skip
+    """The windows of an operation; ``pad`` is before and behind each axis, from the first to the last."""
     if len(kernel) != x.rank - 2:
         raise Misfit(f"windows {tuple(kernel)} do not fit {x.shape}")
-    padding: Any = tuple(zip(pad[::2], pad[1::2], strict=True)) if pad_type == "custom" else pad_type
+    padding = tuple(zip(pad[::2], pad[1::2], strict=True)) if pad_type == "custom" else pad_type
     return Window.of(call.kind, list(kernel), strides, padding, dilations, ceil, x.shape[2:])
 
 
 @operation("conv")
 def conv(
-    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, strides: list[int], pad_type: str, pad:
-    list[int], dilations: list[int], groups: int,
-) -> Any:  # fmt: skip
+    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, strides: list[int], pad_type: str,
+    pad: list[int], dilations: list[int], groups: int,
+) -> ForeignTensor:  # fmt: skip
     window = _window(call, x, weight.shape[2:], strides, pad_type, pad, dilations)
-    added = None if bias is None else bias.numbers
-    return ForeignTensor(convolved(call.kind, x.numbers, weight.numbers, added, window, groups))
+    return ForeignTensor(convolved(call.kind, x.numbers, weight.numbers, optional_numbers(bias), window, groups))
 
 
 @operation("conv_quantized")
@@ -91,21 +93,21 @@ def conv_quantized(
 
 @operation("conv_transpose")
 def conv_transpose(
-    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, pad: list[int], output_shape: list[int] |
-    None, pad_type: str, strides: list[int], dilations: list[int], groups: int,
-) -> Any:  # fmt: skip
+    call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None, pad: list[int],
+    output_shape: list[int] | None, pad_type: str, strides: list[int], dilations: list[int], groups: int,
+) -> ForeignTensor:  # fmt: skip
     same, image = pad_type.startswith("same"), x.shape[2:]
     window = _window(call, x, weight.shape[2:], strides, "valid" if same else pad_type, pad, dilations)
-    extra: Any = (0,) * len(image)
+    extra: tuple[int, ...] = (0,) * len(image)
+    wanted = None if output_shape is None else output_shape[-len(image) :]
     if same:
-        sizes = [n * s for n, s in zip(image, window.stride, strict=True)] if output_shape is None else output_shape[-len(image) :]
+        sizes = wanted or [n * s for n, s in zip(image, window.stride, strict=True)]
         window, extra = window.filling(image, sizes, extra, behind=pad_type == "same")
-    elif output_shape is not None:
-        sizes = window.spread(image, extra)
-        extra = tuple(int(m - n) for n, m in zip(sizes, output_shape[-len(image) :], strict=True))
+    elif wanted is not None:
+        extra = tuple(int(m - n) for n, m in zip(window.spread(image, extra), wanted, strict=True))
         if min(extra) < 0:
             raise Misfit(f"output_shape {output_shape} is smaller than what its padding leaves")
-    added = None if bias is None else bias.numbers
+    added = optional_numbers(bias)
     return ForeignTensor(convolved(call.kind, x.numbers, weight.numbers, added, window, groups, extra=extra))
 
 
@@ -113,7 +115,7 @@ def conv_transpose(
 def pool(
     call: Call, x: ForeignTensor, kernel_sizes: list[int], strides: list[int], pad_type: str, pad: list[int], ceil_mode: bool,
     exclude_padding_from_average: bool = False,
-) -> Any:  # fmt: skip
+) -> ForeignTensor:  # fmt: skip
     case = {"max_pool": "max", "avg_pool": "average", "l2_pool": "l2_norm"}[call.kind]
     counted = "window" if case != "average" else "image" if exclude_padding_from_average else "padded"
     window = _window(call, x, kernel_sizes, strides, pad_type, pad, ceil=ceil_mode)
@@ -128,17 +130,17 @@ def batch_norm(
     call: Call, x: ForeignTensor, mean: ForeignTensor, variance: ForeignTensor, gamma: ForeignTensor | None,
     beta: ForeignTensor | None, epsilon: float,
 ) -> Any:  # fmt: skip
-    statistics = [np.ascontiguousarray(w.array, np.float32) for w in (mean, variance)]
-    weights = (None if w is None else w.numbers for w in (gamma, beta))
-    return ForeignTensor(F.batch_norm(x.numbers, *statistics, *weights, eps=float(epsilon)))
+    moving_mean, moving_variance = (np.ascontiguousarray(w.array, np.float32) for w in (mean, variance))
+    scale, shift = optional_numbers(gamma), optional_numbers(beta)
+    return ForeignTensor(F.batch_norm(x.numbers, moving_mean, moving_variance, scale, shift, eps=epsilon))
 
 
 @operation("instance_norm")
 def instance_norm(
     call: Call, x: ForeignTensor, gamma: ForeignTensor | None, beta: ForeignTensor | None, epsilon: float
 ) -> Any:
-    weights = (None if w is None else w.numbers for w in (gamma, beta))
-    return ForeignTensor(F.instance_norm(x.numbers, None, None, *weights, eps=float(epsilon)))
+    scale, shift = optional_numbers(gamma), optional_numbers(beta)
+    return ForeignTensor(F.instance_norm(x.numbers, None, None, scale, shift, eps=epsilon))
 
 
 @operation("layer_norm")
@@ -153,8 +155,7 @@ def layer_norm(
     chosen = sorted(x.axis(axis) for axis in axes)
     if chosen == list(range(x.rank - len(chosen), x.rank)) and chosen[0] > 0:
         shape = tuple(x.shape[axis] for axis in chosen)
-        weight, bias = (None if given is None else given.numbers for given in (gamma, beta))
-        return ForeignTensor(F.layer_norm(x.numbers, shape, weight, bias, float(epsilon)))
+        return ForeignTensor(F.layer_norm(x.numbers, shape, optional_numbers(gamma), optional_numbers(beta), epsilon))
     value = x.numbers
     centred = F.sub(value, F.mean(value, chosen, True))
     y = F.mul(centred, F.rsqrt(F.add(F.mean(F.square(centred), chosen, True), epsilon)))

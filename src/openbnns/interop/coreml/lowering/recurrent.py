@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.parameter import Parameter
 from ....graph import functions as F
+from ....graph.parameter import Parameter
 from ...converted.tensors import ForeignTensor, Misfit
 from ...onnx.operators.cells import Cells
 from .table import Call, operation

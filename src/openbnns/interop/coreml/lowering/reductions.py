@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import product
 from ....graph import functions as F
+from ....graph.sizes import product
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ..names import REDUCTIONS
 from .table import Call, operation, whole

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import Size, agree, is_same, is_same_shape, product
 from ....graph import functions as F
+from ....graph.sizes import Size, agree, is_same, is_same_shape, product
 from ...converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
 

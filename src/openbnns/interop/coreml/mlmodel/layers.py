@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.tensor import Array, Tensor
 from ....graph import functions as F
+from ....graph.operations import Window
+from ....graph.tensor import Array, Tensor
 from ....nn.activation import ELU, Hardsigmoid, LeakyReLU, PReLU, ReLU, Sigmoid, Softmax, Softplus, Softsign, Tanh
 from ....nn.containers import Sequential
-from ....graph.operations import Window
 from ....nn.convolution import Conv2d, ConvTranspose2d
 from ....nn.layers import Flatten, Linear
 from ....nn.module import Module

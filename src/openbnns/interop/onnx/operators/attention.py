@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.tensor import Tensor
 from ....graph import functions as F
+from ....graph.tensor import Tensor
 from ...converted.functions import Forbid
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

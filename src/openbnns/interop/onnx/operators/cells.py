@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...._plural import plural
+from ....graph import functions as F
 from ....graph import operations
 from ....graph.operations import InitialState
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, is_same
 from ....graph.tensor import Tensor
-from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._operator import operator

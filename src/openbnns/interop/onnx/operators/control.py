@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.sizes import AnySize, Size, agree
 from ....graph import functions as F
+from ....graph.sizes import AnySize, Size, agree
 from ...converted.control import branch, holds
 from ...converted.every_way import is_for_file, repeated, tried
 from ...converted.tensors import ForeignTensor, Misfit, TensorList

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.sizes import product
 from ....graph.tensor import Array
-from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import limited

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from .... import ActivationFunction
-from ....graph import operations
+from ....graph import functions as F
 from ....graph.functions.base import applied
 from ....graph.graph import not_recording
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape
 from ....graph.tensor import Array, Tensor
-from ....graph import functions as F
 from ...converted.elementwise import folded, is_whole, operand, recorded
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
@@ -61,13 +58,14 @@ def _in_numpy(name: str) -> Handler:
     return compute
 
 
-for _group, _rows in ((ARITHMETIC, rows.ARITHMETIC | {"Div": "div"}), (MASKS, rows.MASKS | rows.WHOLE)):
+for _group, _rows in ((ARITHMETIC, rows.ARITHMETIC | {"Div": "div"}), (MASKS, rows.MASKS | rows.BITS)):
     for _op, _name in _rows.items():
         _facts = {"compute": _in_numpy(_name), "by_element": True, "records_whole": True}
         add(_group, _op, _row(_name), **_facts)
 for _op, _name in rows.SEVERAL.items():
     add(ARITHMETIC, _op, _several(_name), compute=_in_numpy(_name), by_element=True, records_whole=True)
 add(ARITHMETIC, "Mean", _several("add", mean=True))
+
 
 def _activation(call: Call, x: ForeignTensor) -> ForeignTensor:
     for one in rows.ACTIVATIONS:

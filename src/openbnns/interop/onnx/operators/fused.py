@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from .... import ActivationFunction
+from ....graph import functions as F
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
-from ....graph import functions as F
 from ....nn.function import Function
 from ...converted.registry import Handler
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._call import Call
 from .._operator import add, operator
 from .normalizations import layer_normalization, rms_normalization
@@ -222,7 +222,7 @@ def _attended(
     """Attention of (N, heads, T, width), with what is forbidden by a mask, and the past of ``before`` keys in front."""
     lowest = call.number("mask_filter_value", -10000.0)
     scale = call.number("scale", 0.0) or 1 / math.sqrt(int(q.shape[3]))
-    added: Any = None if bias is None else bias.numbers
+    added: Any = optional_numbers(bias)
     causal = bool(call.integer("unidirectional", 0))
     if mask is None and not causal:
         plain: Tensor = F.scaled_dot_product_attention(q, k, v, added, 0.0, False, scale)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same_shape, product
 from ....graph.tensor import FLOAT32, Tensor
-from ....graph import functions as F
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._call import Call
 from .._operator import operator
 from ..tensor import broadcast_shape
@@ -106,7 +106,7 @@ def layer_normalization(call: Call, x: ForeignTensor, scale: ForeignTensor, bias
     axes, eps = _last(call, x), call.number("epsilon", 1e-5)
     shape = x.shape[axes[0] :]
     if all(w is None or is_same_shape(w.shape, shape) for w in (scale, bias)) and call.outputs == 1:
-        return ForeignTensor(F.layer_norm(x.numbers, shape, scale.numbers, None if bias is None else bias.numbers, eps))
+        return ForeignTensor(F.layer_norm(x.numbers, shape, scale.numbers, optional_numbers(bias), eps))
     y, mean, factor = _normalized(x.numbers, axes, eps)
     for weight, function in ((scale, F.mul), (bias, F.add)):
         if weight is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.sizes import is_same_shape
 from ....graph.tensor import Array
-from ....graph import functions as F
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._call import Call
 from .._numpy import limited
 from .._operator import operator
@@ -40,7 +40,7 @@ def gemm(call: Call, a: ForeignTensor, b: ForeignTensor, c: ForeignTensor | None
             f"{a.shape} and {b.shape} do not fit: the columns of the first must be as many as the rows of the second"
         )
     if alpha == 1 and turn_b and not turn_a and (c is None or (c.shape == (columns,) and beta == 1)):
-        return ForeignTensor(F.linear(a.numbers, b.numbers, None if c is None else c.numbers))
+        return ForeignTensor(F.linear(a.numbers, b.numbers, optional_numbers(c)))
     left = F.transpose(a.numbers, -1, -2) if turn_a else a.numbers
     right = F.transpose(b.numbers, -1, -2) if turn_b else b.numbers
     product = F.matmul(left, right)

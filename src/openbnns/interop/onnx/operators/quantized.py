@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ....graph.tensor import Array, Tensor
-from ....graph import functions as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.sizes import Size, product
 from ....graph.tensor import Array
-from ....graph import functions as F
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
@@ -38,7 +38,10 @@ def _recorded(function: Any, of_elements: Any = None) -> Handler:
 
     def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
-        keep, value = bool(call.integer("keepdims", 1)), x.whole if call.op in _OF_INTEGERS and x.kind == "i" else x.numbers
+        keep, value = (
+            bool(call.integer("keepdims", 1)),
+            x.whole if call.op in _OF_INTEGERS and x.kind == "i" else x.numbers,
+        )
         every = list(range(x.rank)) if chosen is None else list(chosen)
         if every:
             return ForeignTensor(function(value, every, keep))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph import operations
 from ....graph.sizes import Size, are_at_least, is_same
 from ....graph.tensor import Array
-from ....graph import functions as F
 from ...converted.control import read_numbers
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph.tensor import FLOAT32, Tensor
 from ....graph import functions as F
+from ....graph.tensor import FLOAT32, Tensor
 from ....nn.function import Function
 from ...converted.functions import Determinant
 from ...converted.sampling import sampled_at

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph import operations
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
 from ....graph.tensor import FLOAT32, INT64, Array, Tensor, filled
-from ....graph import functions as F
 from ....nn.function import Function
 from ...converted.control import read_numbers
 from ...converted.every_way import is_for_file

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.sizes import is_same
 from ....graph.tensor import Array, Tensor
-from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
 from .._numpy import compute, limited

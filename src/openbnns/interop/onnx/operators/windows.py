@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph import operations
 from ....graph.functions.convolutions import convolved
 from ....graph.functions.poolings import pooled
 from ....graph.operations import Window
 from ....graph.sizes import are_at_least, is_same_shape
 from ....graph.tensor import Array
-from ....graph import functions as F
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._call import Call
 from .._operator import add, operator
 from ..rows import SAME
@@ -49,7 +49,7 @@ def conv(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTenso
 def convolution(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None) -> ForeignTensor:
     """A convolution with weights that are held, or computed."""
     window = _window(call, x, weight.shape[2:])
-    added = None if bias is None else bias.numbers
+    added = optional_numbers(bias)
     return ForeignTensor(convolved("Conv", x.numbers, weight.numbers, added, window, call.integer("group", 1)))
 
 
@@ -70,7 +70,7 @@ def conv_transpose(
     results = window.spread(image, extra)
     if not are_at_least(1, results) or math.prod(n for n in results if isinstance(n, int)) > 2**31:
         raise Misfit(f"it gives {results} for {x.shape}")
-    added, groups = None if bias is None else bias.numbers, call.integer("group", 1)
+    added, groups = optional_numbers(bias), call.integer("group", 1)
     return ForeignTensor(convolved("ConvTranspose", x.numbers, weight.numbers, added, window, groups, extra=extra))
 
 

@@ -18,11 +18,7 @@ from .elementwise import with_type
 
 def write_operation(file: GraphFile, operation: Operation) -> None:
     """Write the nodes of an operation, and bind its results to their names; raises NoForm for one that has none."""
-    if isinstance(operation, Composite):
-        op = COMPOSITES.get(operation.name)
-        if op is not None:
-            file.bind(operation.output, file.node(op, *map(file.use, operation.inputs)))
-            return
+    if isinstance(operation, Composite) and operation.name not in _COMPOSITES:
         for part in operation.taken_apart():
             write_operation(file, part)
         return
@@ -32,6 +28,14 @@ def write_operation(file: GraphFile, operation: Operation) -> None:
     made = writer(file, operation)
     for value, name in zip(operation.outputs, [made] if isinstance(made, str) else made, strict=False):
         file.bind(value, name)
+
+
+_COMPOSITES = {name: op for op, name in COMPOSITES.items()}
+
+
+@writes(Composite)
+def composite(file: GraphFile, operation: Composite) -> str:
+    return file.node(_COMPOSITES[operation.name], *map(file.use, operation.inputs))
 
 
 @writes(Either)

@@ -47,12 +47,6 @@ def _clamp(file: GraphFile, x: str, f: ActivationFunction) -> str:
     return file.node("Clip", x, *ends)
 
 
-def _is_usual(f: ActivationFunction) -> bool:
-    """True for a threshold that ONNX takes, and for GELU with the usual numbers."""
-    usual = ActivationFunction.gelu_approximation()
-    return f.alpha >= 0 if f.case == "threshold" else (f.alpha, f.beta) == (usual.alpha, usual.beta)
-
-
 def _gelu_tanh(file: GraphFile, x: str, f: ActivationFunction) -> str:
     cube = file.node("Mul", x, file.node("Mul", x, x))
     inner = _scaled(file, file.node("Add", x, _scaled(file, cube, f.beta)), f.alpha)
@@ -95,7 +89,8 @@ def activation(file: GraphFile, operation: operations.Activation) -> str:
     x, f = operation.inputs[0], operation.function
     if f.case in _ALONG_AXIS:
         return file.node(_ALONG_AXIS[f.case], file.use(x), axis=operation.axis)
-    row = None if f.case in ("gelu_approximation", "threshold") and not _is_usual(f) else written(rows.ACTIVATIONS, f)
+    negative = f.case == "threshold" and f.alpha < 0  # which readers need not take
+    row = None if negative else written(rows.ACTIVATIONS, f)
     if row is not None:
         return file.node(row[0], file.use(x), **row[1])
     if f.case not in _ACTIVATIONS:
@@ -158,12 +153,13 @@ def _finite(file: GraphFile, x: str) -> str:
     return file.node("Not", file.node("Or", file.node("IsNaN", x), file.node("IsInf", x)))
 
 
-_ROWS = {name: op for op, name in (rows.ARITHMETIC | rows.SEVERAL | rows.MASKS | rows.WHOLE).items()}
+_ROWS = {name: op for op, name in (rows.SEVERAL | rows.ARITHMETIC | rows.MASKS | rows.BITS).items()}
 _FUNCTIONS: dict[str, _Writer] = {name: _nodes(op) for name, op in _ROWS.items()} | {
-    "add": _nodes("Add"), "div": _nodes("Div"), "pow": _nodes("Pow"), "where": _selected, "ne": _nodes("Equal", "Not"),
+    "div": _nodes("Div"), "pow": _nodes("Pow"), "ne": _nodes("Equal", "Not"),
     "exp2": lambda file, x: file.node("Pow", file.number(2), x),
     "log2": lambda file, x: _scaled(file, file.node("Log", x), 1 / math.log(2)),
-    "rsqrt": lambda file, x: file.node("Pow", x, file.number(-0.5)), "square": lambda file, x: file.node("Pow", x, file.number(2)),
+    "rsqrt": lambda file, x: file.node("Pow", x, file.number(-0.5)),
+    "square": lambda file, x: file.node("Pow", x, file.number(2)),
     "multiply_add": lambda file, a, b, c: file.node("Add", file.node("Mul", a, b), c),
     "logical_and": _of_logic("And"), "logical_or": _of_logic("Or"), "logical_xor": _of_logic("Xor"),
     "logical_not": _of_logic("Not"), "isinf": _nodes("IsInf"), "isfinite": _finite, "floor_divide": _nodes("Div", "Floor"),
@@ -175,11 +171,9 @@ _FUNCTIONS: dict[str, _Writer] = {name: _nodes(op) for name, op in _ROWS.items()
     "hypot": _hypotenuse, "logaddexp": _log_add_exp,
 }  # fmt: skip
 _OF_INTEGERS = {name: _nodes(op) for name, op in _ROWS.items()} | {
-    "add": _nodes("Add"), "trunc_divide": _nodes("Div"), "remainder": _nodes("Mod"), "fmod": _nodes("Mod", fmod=1),
-    "where": _selected, "square": lambda file, x: file.node("Mul", x, x),
+    "trunc_divide": _nodes("Div"), "remainder": _nodes("Mod"), "fmod": _nodes("Mod", fmod=1),
+    "square": lambda file, x: file.node("Mul", x, x),
 }  # fmt: skip
-
-
 _REDUCED = {"sum": "ReduceSum", "prod": "ReduceProd", "amax": "ReduceMax", "amin": "ReduceMin"}
 
 
@@ -198,12 +192,12 @@ def _along_axes(file: GraphFile, operation: operations.Node) -> str:
 def node(file: GraphFile, operation: operations.Node) -> str:
     if operation.attributes:
         return _along_axes(file, operation)
+    if operation.name == "where":
+        return _selected(file, *map(file.use, operation.inputs))
     name, whole = operation.name, operation.output.dtype != FLOAT32
     write = (_OF_INTEGERS if whole else _FUNCTIONS).get(name)
     if write is None:
         raise NoForm(f"the function {name}{' of whole numbers' if whole else ''} has no form in ONNX")
-    if name == "where":
-        return _selected(file, *map(file.use, operation.inputs))
     kinds = {x.dtype for x in operation.inputs}
     common = next(iter(kinds)) if len(kinds) == 1 else FLOAT32
     y = write(file, *(with_type(file, x, common) for x in operation.inputs))
@@ -269,7 +263,6 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
         recipe = operation.arguments[-1]
         writer = WRITERS.get(recipe.body)
         return node_again(file, operation, recipe) if writer is None else writer(file, operation)
-    kinds = file.onnx.TensorProto
     given = [file.use(x) for x in operation.inputs]
     if operation.function is Determinant:
         return file.node("Det", *given)

@@ -53,9 +53,10 @@ def convolution(file: GraphFile, operation: Any) -> str:
     )
 
 
-def _fixed(file: GraphFile, operation: Any) -> operations.Window:
+def _fixed(file: GraphFile, operation: operations.Pooling | operations.MaxPoolingWithIndices) -> operations.Window:
     """Windows with padding up to their ends. Readers differ in which may hang over, so these are written for free sizes only."""
-    window, image = operation.window, operation.inputs[0].shape[2:]
+    window: operations.Window = operation.window
+    image = operation.inputs[0].shape[2:]
     if window.ceil and all(isinstance(file.size(n), int) for n in image):
         return replace(window, edges=window.reaching(list(map(number_of, image))), ceil=False)
     if window.ceil and operation.case != "max" and operation.counted != "image":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....graph.functions.base import applied
 from ....graph import functions as F
+from ....graph.functions.base import applied
 from ...converted.tensors import ForeignTensor, Misfit
 from .._recording import Kind
 from ._registry import Call, adapted, add, operation, plain, refuse_unless
@@ -228,7 +228,9 @@ def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: An
 
 def _comparison(name: str) -> Any:
     def handler(call: Call, input: Any, other: Any) -> Any:
-        return applied(name, *(x.elements if isinstance(x, ForeignTensor) else plain(x, "a number") for x in (input, other)))
+        return applied(
+            name, *(x.elements if isinstance(x, ForeignTensor) else plain(x, "a number") for x in (input, other))
+        )
 
     return handler
 

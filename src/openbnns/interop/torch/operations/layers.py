@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.graph import current_graph
 from ....graph.operations import Choice, RandomNumbers
 from ....graph.parameter import Parameter
 from ....graph.sizes import Size
 from ....graph.tensor import Tensor
-from ....graph import functions as F
 from ...converted.sampling import sampled_at
-from ...converted.tensors import ForeignTensor, Misfit, held_parameter
+from ...converted.tensors import ForeignTensor, Misfit, held_parameter, optional_numbers
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
 from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole
+
+Weight: TypeAlias = ForeignTensor | None
 
 LAYERS = "layers"
 LOSSES = "losses"
@@ -169,34 +171,31 @@ for _name in ("unfold", "fold"):
 # Normalizations.
 
 
-def _numbers(*given: ForeignTensor | None) -> list[Any]:
-    return [None if x is None else x.numbers for x in given]
-
-
 @operation(LAYERS, "F.layer_norm")
 def layer_norm(
-    call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+    call: Call, input: ForeignTensor, normalized_shape: Any, weight: Weight = None, bias: Weight = None, eps: Any = 1e-5
 ) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return F.layer_norm(input.numbers, shape, *_numbers(weight, bias), plain(eps, "eps"))
+    return F.layer_norm(input.numbers, shape, optional_numbers(weight), optional_numbers(bias), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.rms_norm")
-def rms_norm(call: Call, input: ForeignTensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+def rms_norm(call: Call, input: ForeignTensor, normalized_shape: Any, weight: Weight = None, eps: Any = None) -> Any:
     shape = plain_sizes(normalized_shape, "normalized_shape")
-    return F.rms_norm(input.numbers, shape, *_numbers(weight), plain(eps, "eps"))
+    return F.rms_norm(input.numbers, shape, optional_numbers(weight), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.group_norm")
 def group_norm(
-    call: Call, input: ForeignTensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+    call: Call, input: ForeignTensor, num_groups: Any, weight: Weight = None, bias: Weight = None, eps: Any = 1e-5
 ) -> Any:
-    return F.group_norm(input.numbers, plain(num_groups, "num_groups"), *_numbers(weight, bias), plain(eps, "eps"))
+    groups = plain(num_groups, "num_groups")
+    return F.group_norm(input.numbers, groups, optional_numbers(weight), optional_numbers(bias), plain(eps, "eps"))
 
 
 @operation(LAYERS, "F.batch_norm")
 def batch_norm(
-    call: Call, input: ForeignTensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    call: Call, input: ForeignTensor, running_mean: Weight, running_var: Weight, weight: Weight = None, bias: Weight = None,
     training: Any = False, momentum: Any = 0.1, eps: Any = 1e-5,
 ) -> Any:  # fmt: skip
     if running_mean is not None and training != ByMode(False, True):
@@ -205,17 +204,18 @@ def batch_norm(
         raise Misfit("without running statistics a batch norm must have training=True")
     mean, variance = held_parameter(running_mean), held_parameter(running_var)
     options = {"momentum": plain(momentum, "momentum"), "eps": plain(eps, "eps")}
-    return F.batch_norm(input.numbers, mean, variance, *_numbers(weight, bias), **options)
+    return F.batch_norm(input.numbers, mean, variance, optional_numbers(weight), optional_numbers(bias), **options)
 
 
 @operation(LAYERS, "F.instance_norm")
 def instance_norm(
-    call: Call, input: ForeignTensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-    use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-5,
+    call: Call, input: ForeignTensor, running_mean: Weight = None, running_var: Weight = None, weight: Weight = None,
+    bias: Weight = None, use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-5,
 ) -> Any:  # fmt: skip
     refuse_unless("use_input_stats", use_input_stats, True)
     refuse_unless("running_mean", running_mean, None)
-    return F.instance_norm(input.numbers, None, None, *_numbers(weight, bias), eps=plain(eps, "eps"))
+    scale, shift = optional_numbers(weight), optional_numbers(bias)
+    return F.instance_norm(input.numbers, None, None, scale, shift, eps=plain(eps, "eps"))
 
 
 add(LAYERS, "F.local_response_norm", adapted(F.local_response_norm))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....graph import functions as F
 from ...converted.functions import Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
-from ...converted.tensors import ForeignTensor, Misfit
+from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._steps import ByMode
 from ._registry import Call, adapted, add, operation, plain
 
@@ -34,8 +34,8 @@ def addmm(
 
 
 @operation(PRODUCTS, "F.linear")
-def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: Any = None) -> Any:
-    return F.linear(input.numbers, weight.numbers, None if bias is None else bias.numbers)
+def linear(call: Call, input: ForeignTensor, weight: ForeignTensor, bias: ForeignTensor | None = None) -> Any:
+    return F.linear(input.numbers, weight.numbers, optional_numbers(bias))
 
 
 @operation(PRODUCTS, "_weight_norm")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ....graph import functions as F
 from ....graph.operations import Range
 from ....graph.sizes import Size, is_same, number_of
 from ....graph.tensor import Tensor
-from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
 from ._registry import Call, adapted, add, operation, plain, whole
 
