@@ -498,24 +498,77 @@ def test_places_of_maxima_are_written(image: tuple[int, ...], order: int, tmp_pa
         np.testing.assert_array_equal(actual, expected)
 
 
+def of_windows_that_hang_over(op: str, x: Any, kernel: int, stride: int) -> Any:
+    """A pooling in loops, as onnxruntime has it: windows begin inside of the image, and means are those of what lies in it."""
+    counts = [-(-(n - kernel) // stride) + 1 for n in x.shape[2:]]
+    counts = [m - ((m - 1) * stride >= n) for m, n in zip(counts, x.shape[2:], strict=True)]
+    y = np.empty((*x.shape[:2], *counts))
+    for place in np.ndindex(*counts):
+        rows, columns = (slice(i * stride, i * stride + kernel) for i in place)
+        part = x[:, :, rows, columns].astype(np.float64)
+        y[:, :, place[0], place[1]] = part.max((2, 3)) if op == "MaxPool" else part.mean((2, 3))
+    return y
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize(("kernel", "stride"), [(2, 2), (3, 2), (3, 3)])
 def test_windows_that_hang_over_keep_sizes_free(op: str, kernel: int, stride: int, tmp_path: Path) -> None:
-    """How far they do depends on the size of the image, which is free wherever no padding has to say so."""
     first = tmp_path / "first.onnx"
     options = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "ceil_mode": 1}
     write(first, [node(op, "x", "y", **options)], {"x": ["N", 2, "H", "W"]}, ["y"])
     net = nn.from_onnx(first)
     for size in (8, 9, 10):
         x = np.random.RandomState(size).standard_normal((2, 2, size, size + 1)).astype(np.float32)
-        expected = net(x)
+        np.testing.assert_allclose(net(x), of_windows_that_hang_over(op, x, kernel, stride), 1e-5, 1e-6)
         net.to_onnx(tmp_path / "again.onnx")
         again = nn.from_onnx(tmp_path / "again.onnx")
-        np.testing.assert_allclose(again(x), expected, 1e-6)
-        np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [x])[0], expected, 1e-5, 1e-6)
-        if stride == 2:
-            other = np.random.RandomState(0).standard_normal((1, 2, 13, 7)).astype(np.float32)
-            np.testing.assert_allclose(again(other), net(other), 1e-6)
+        np.testing.assert_allclose(again(x), net(x), 1e-6)
+        other = np.random.RandomState(0).standard_normal((1, 2, 13, 7)).astype(np.float32)
+        np.testing.assert_allclose(again(other), net(other), 1e-6)
+
+
+def pooling_of(path: Path) -> dict[str, Any]:
+    """The attributes of the only pooling of a file."""
+    (pool,) = (step for step in onnx.load(path).graph.node if step.op_type.endswith("Pool"))
+    return {entry.name: onnx.helper.get_attribute_value(entry) for entry in pool.attribute}
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    ("image", "pads", "ceil"),
+    [
+        ((8, 9), [0, 0, 1, 0], None),  # up to the ends of all windows
+        (("H", 9), [0, 0, 0, 0], 1),
+        (("H", 10), [0, 0, 0, 1], 1),  # also where another axis is free
+        (("H", "W"), [0, 0, 0, 0], 1),
+    ],
+)
+def test_windows_that_hang_over_are_written_as_padding_of_known_sizes(
+    op: str, image: tuple[Any, Any], pads: list[int], ceil: int | None, tmp_path: Path
+) -> None:
+    options = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}
+    write(tmp_path / "first.onnx", [node(op, "x", "y", **options)], {"x": ["N", 2, *image]}, ["y"])
+    net = nn.from_onnx(tmp_path / "first.onnx")
+    x = np.random.RandomState(0).standard_normal((2, 2, *(8 if isinstance(n, str) else n for n in image)))
+    expected = of_windows_that_hang_over(op, x.astype(np.float32), 3, 2)
+    np.testing.assert_allclose(net(x.astype(np.float32)), expected, 1e-5, 1e-6)
+    net.to_onnx(tmp_path / "written.onnx")
+    written = pooling_of(tmp_path / "written.onnx")
+    assert (written["pads"], written.get("ceil_mode")) == (pads, ceil)
+    again = nn.from_onnx(tmp_path / "written.onnx")
+    np.testing.assert_allclose(again(x.astype(np.float32)), expected, 1e-5, 1e-6)
+
+
+def test_windows_that_are_counted_otherwise_for_free_sizes_are_refused(tmp_path: Path) -> None:
+    """Sums of windows count the padding, which ends where the last window does."""
+    options = {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}
+    write(tmp_path / "a.onnx", [node("AveragePool", "x", "y", **options)], {"x": ["N", 2, "H", "W"]}, ["y"])
+    net = nn.from_onnx(tmp_path / "a.onnx")
+    net(np.zeros((1, 2, 8, 8), np.float32))
+    with pytest.raises(
+        nn.onnx.Unsupported, match=r"windows that hang over depend on the size of its input\. Use ceil_mode=False"
+    ):
+        net.to_onnx(tmp_path / "b.onnx")
 
 
 def finding(op: str) -> tuple[list[Any], dict[str, Any], dict[str, Any], dict[str, Any]]:

@@ -54,14 +54,23 @@ def convolution(file: GraphFile, operation: Any) -> str:
 
 
 def _fixed(file: GraphFile, operation: operations.Pooling | operations.MaxPoolingWithIndices) -> operations.Window:
-    """Windows with padding up to their ends. Readers differ in which may hang over, so these are written for free sizes only."""
+    """Windows with padding up to their ends, so that none hangs over, which readers count in different ways.
+
+    Where a size is free, ceil_mode says it, as onnxruntime and PyTorch understand it.
+    """
     window: operations.Window = operation.window
     image = operation.inputs[0].shape[2:]
-    if window.ceil and all(isinstance(file.size(n), int) for n in image):
-        return replace(window, edges=window.reaching(list(map(number_of, image))), ceil=False)
-    if window.ceil and operation.case != "max" and operation.counted != "image":
-        raise NoForm("how far windows hang over depends on the size of its input. Use ceil_mode=False")
-    return window
+    known, sizes = [isinstance(file.size(n), int) for n in image], list(map(number_of, image))
+    if not window.ceil:
+        return window
+    if all(known):
+        return replace(window, edges=window.reaching(sizes), ceil=False)
+    reach = window.inside.spread(window.counts(sizes), [0] * len(sizes))
+    exact = [(front, int(end - n - front)) for (front, _), end, n in zip(window.edges, reach, sizes, strict=True)]
+    edges = tuple(pair if fixed else edge for pair, edge, fixed in zip(exact, window.edges, known, strict=True))
+    if (operation.case != "max" and operation.counted != "image") or min(behind for _, behind in edges) < 0:
+        raise NoForm("the windows that hang over depend on the size of its input. Use ceil_mode=False")
+    return replace(window, edges=edges)
 
 
 @writes(operations.Pooling)
