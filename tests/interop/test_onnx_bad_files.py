@@ -15,6 +15,7 @@ from onnx import helper
 import fuzz_onnx
 from onnx_networks import FLOAT, floats, node, write
 from openbnns import nn
+from openbnns.cli import main
 from openbnns.interop.onnx import OnnxError, Unsupported
 
 
@@ -279,4 +280,44 @@ def test_operators_in_blocks_name_the_cure(tmp_path: Path) -> None:
         tmp_path / "model.onnx", [made], {"x": ["N", 16, 4, 4]}, ["y"], {"w": np.zeros((16, 16, 1, 1), np.float32)}
     )
     with pytest.raises(nn.onnx.Unsupported, match=r"com\.microsoft\.nchwc\.Conv.*(?s:.*)ORT_ENABLE_EXTENDED"):
+        nn.from_onnx(path)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (["TreeEnsembleClassifier"], "TreeEnsembleClassifier is not a network"),
+        (["Scaler", "SVMRegressor"], "Scaler, SVMRegressor are not networks"),
+    ],
+)
+def test_models_that_are_not_networks(
+    kinds: list[str], message: str, inside: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trees and their like, also in a branch of an If."""
+    nodes = [helper.make_node(kind, [f"x{i}"], [f"x{i + 1}"], domain="ai.onnx.ml") for i, kind in enumerate(kinds)]
+    if inside:
+        result = helper.make_tensor_value_info(f"x{len(nodes)}", FLOAT, None)
+        branch = helper.make_graph(nodes, "branch", [], [result])
+        nodes = [helper.make_node("If", ["yes"], ["x9"], then_branch=branch, else_branch=branch)]
+    path = write(tmp_path / "trees.onnx", nodes, {"x0": ["N", 3]}, [nodes[-1].output[0]], {"yes": np.array(True)})
+    with pytest.raises(nn.onnx.Unsupported, match=rf"trees\.onnx: {message}: run this model with onnxruntime\.$"):
+        nn.from_onnx(path)
+    assert main(["inspect", str(path)]) == 1
+    assert f"{message}: run this model with onnxruntime." in "".join(capsys.readouterr())
+
+
+def test_files_that_name_no_version_of_operators_of_onnx(tmp_path: Path) -> None:
+    """They need none as long as all nodes are of other domains."""
+    made = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
+    path = write(tmp_path / "m.onnx", made, {"x": ["N", 3]}, ["y"], {})
+    model = onnx.load(path)
+    for entry in [entry for entry in model.opset_import if not entry.domain]:
+        model.opset_import.remove(entry)
+    path.write_bytes(model.SerializeToString())
+    x = floats(2, 3)
+    np.testing.assert_array_equal(nn.from_onnx(path)(x), nn.functional.gelu(x))
+    model.graph.node.append(helper.make_node("Relu", ["x"], ["z"]))
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(OnnxError, match="names 0 versions of ONNX's operators"):
         nn.from_onnx(path)

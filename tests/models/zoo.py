@@ -188,7 +188,6 @@ ZOO = (
           [[(1, 1), (1, 1, 256), (1, t, 256), (1, t)] for t in (7, 11)], {"decoder_input": (0, 40), "mask": (0, 1)}),
     Model("pythainlp==5.4.0", "pythainlp/corpus/thai2rom_encoder.onnx", "letters of Thai", [[(1, t), (1,)] for t in (7, 11)],
           {"input_lengths": (7, 8)}),
-    Model("pyopenjtalk-plus==0.4.1.post10", "pyopenjtalk/yomi_model/nani_model.onnx", "readings, trees", batches(131)),
     Model("qonnx==1.0.0", "qonnx/data/onnx/bsd300x3-espcn/nn_resize/float_model.onnx", "larger images"),
     Model("qonnx==1.0.0", "qonnx/data/onnx/bsd300x3-espcn/subpixel/float_model.onnx", "larger images"),
     Model("qonnx==1.0.0", "qonnx/data/onnx/matmul_update/sdp.onnx", "attention"),

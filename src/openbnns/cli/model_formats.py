@@ -180,7 +180,10 @@ def _onnx_contents(path: Path, options: argparse.Namespace) -> Contents:
     from ..interop.onnx.contents import contents
     from ..nn.names import inputs_of, outputs_of
 
-    said = contents(path)
+    try:
+        said = contents(path)
+    except nn.onnx.Unsupported as error:
+        return Contents("ONNX", [], [], Counter(), 0, error.problems)
     inputs, outputs = (
         [Port(p.name, _KINDS[p.kind], p.shape) for p in listed] for listed in (said.inputs, said.outputs)
     )

@@ -23,16 +23,15 @@ from .random_numbers import Dropout, RandomNumbers
 from .recurrent import InitialState, Recurrent, for_samples
 from .reduction import Cumulative, Reduction, Sort
 from .resize import PixelShuffle, Resize
-from .trees import Forest, Trees
 from .window import Window
 
 __all__ = [
     "PADDINGS", "Activation", "AddEntries", "Attention", "AttentionHeads", "Branch", "Choice",
     "Composite", "Concatenate", "Contraction", "Convert", "Convolution", "Cumulative", "CustomFunction", "Detach", "Dropout",
-    "Embedding", "Expand", "FlatIndex", "Forbidden", "Forest", "FourierTransform", "FunctionContext",
+    "Embedding", "Expand", "FlatIndex", "Forbidden", "FourierTransform", "FunctionContext",
     "GroupedTransposedConvolution", "InitialState", "KeepingPlan", "LatestAttention", "Linear", "Lstm", "MatrixProduct",
     "MaxPoolingWithIndices", "MaxUnpooling", "Node", "Normalization", "NormalizedOperation", "Padding", "Part", "Permute", "Pick",
     "PixelShuffle", "Pooling", "Prelu", "PutAlong", "RandomNumbers", "Range", "Recurrent", "Reduction", "Resize", "Rotate",
-    "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Trees", "Window", "as_list", "broadcast", "for_samples", "pad",
+    "SizedByData", "Slice", "Sort", "Split", "Take", "TakeAlong", "Window", "as_list", "broadcast", "for_samples", "pad",
     "parts_of",
 ]  # fmt: skip

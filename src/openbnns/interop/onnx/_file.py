@@ -14,10 +14,9 @@ import numpy as np
 
 from ...graph.tensor import Array
 from ...nn.files.untrusted import open_regular
-from ._classical import in_own_operators
 from ._metadata import bounds_of
 from ._small_types import SMALL_INTEGERS, SMALL_TYPES, bits_of, limits_of, unpacked
-from .errors import OnnxError, require_onnx
+from .errors import OnnxError, Unsupported, require_onnx
 
 OLDEST, NEWEST = 6, 28
 """Versions of ONNX's operators that are read."""
@@ -32,6 +31,7 @@ _ROUNDS = 4
 _MOST_BYTES = 2**31  # of a file, which is what protocol buffers can hold
 _DEEPEST = 2**16  # nodes of a graph
 _DOMAINS = ("", "ai.onnx")
+_OTHER_MODELS = "ai.onnx.ml"  # the domain of trees, support vectors and encoders
 
 # TensorProto.DataType, the NumPy type of its elements, and the field that holds them unless they are raw.
 _TYPES: dict[int, tuple[str, str]] = {
@@ -151,6 +151,7 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise OnnxError(f"{place}: is not an ONNX file, or is damaged ({error}).") from None
     if not proto.HasField("graph"):
         raise OnnxError(f"{place}: has no graph. It is not an ONNX file, or is damaged.")
+    _refuse_other_models(proto.graph, place)
     opset = _opset(proto, place)
     if proto.functions:
         proto = _inlined(proto, (), place)
@@ -159,14 +160,21 @@ def read(path: str | os.PathLike[str]) -> Model:
         if not composed:
             break
         proto = _inlined(proto, composed, place)
-    in_own_operators(onnx, proto, opset, place)
     return _model(proto, place, opset)
 
 
+def _refuse_other_models(graph: Any, place: Path) -> None:
+    """Raise Unsupported for models that are not networks: trees, support vectors and the like."""
+    names = list(dict.fromkeys(node.op_type for node in _all_nodes(graph) if node.domain == _OTHER_MODELS))
+    if names:
+        what = "is not a network" if len(names) == 1 else "are not networks"
+        raise Unsupported(f"from_onnx: {place}: {', '.join(names)} {what}: run this model with onnxruntime.")
+
+
 def _opset(proto: Any, place: Path) -> int:
-    versions = {entry.version for entry in proto.opset_import if entry.domain in _DOMAINS}  # skl2onnx may repeat one
+    versions = {entry.version for entry in proto.opset_import if entry.domain in _DOMAINS}
     if not versions and _all_names(proto.graph) <= {""}:
-        return NEWEST  # nothing but operators of other domains, as XGBoost's models have
+        return NEWEST  # nothing but operators of other domains
     if len(versions) != 1:
         raise OnnxError(f"{place}: names {len(versions)} versions of ONNX's operators, where there must be one.")
     (version,) = versions
@@ -185,13 +193,16 @@ def _opset(proto: Any, place: Path) -> int:
 
 def _all_names(graph: Any) -> set[str]:
     """The operators of a graph and of those in it."""
-    names = set()
+    return {node.op_type if node.domain in _DOMAINS else "" for node in _all_nodes(graph)}
+
+
+def _all_nodes(graph: Any) -> Iterator[Any]:
+    """The nodes of a graph and of those in it."""
     for node in graph.node:
-        names.add(node.op_type if node.domain in _DOMAINS else "")
+        yield node
         for entry in node.attribute:
             if entry.type == 5:
-                names |= _all_names(entry.g)
-    return names
+                yield from _all_nodes(entry.g)
 
 
 def _inlined(proto: Any, composed: Sequence[str], place: Path) -> Any:

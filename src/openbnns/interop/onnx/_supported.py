@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from . import operators  # noqa: F401  (which fill the table)
-from ._classical import CLASSICAL
 from ._file import COMPOSED
 from ._operator import OPERATORS
 
@@ -22,7 +21,7 @@ def supported() -> dict[str, tuple[str, ...]]:
     (True, True)
     """
     kinds = {kind: tuple(sorted(name for name, known in OPERATORS.items() if known.group == kind)) for kind in _ORDER}
-    return kinds | {"made of others": COMPOSED, "models of scikit-learn": CLASSICAL}
+    return kinds | {"made of others": COMPOSED}
 
 
 def table() -> str:

@@ -14,7 +14,6 @@ from ..._spelling import spelled
 from ...nn.files import memory_limit
 from ...nn.recording import Shapes, forget_recordings, recorded_graph, recording_of
 from ..converted.tensors import NODE_ERRORS, Misfit
-from ._classical import DOMAIN
 from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
 from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
@@ -136,7 +135,7 @@ def _check_operators(model: Model) -> None:
             )
         elif "com.microsoft" in domains:
             cure += " Operators of com.microsoft are onnxruntime's: take the model as it was before onnxruntime optimized it."
-        if others := sorted(domains - {"", "com.microsoft", _BLOCKED, DOMAIN}):
+        if others := sorted(domains - {"", "com.microsoft", _BLOCKED}):
             cure += f" Those of {', '.join(others)} are custom ones: define them as functions of the model, or replace them."
         raise all_refused("from_onnx", model.path, unknown, cure)
 

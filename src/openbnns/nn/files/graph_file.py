@@ -69,7 +69,7 @@ VERSION = 1
 
 _CHOICES = {c.__name__: c for c in (ActivationFunction, NormalizationType, PoolingType, ReductionFunction)}
 _ENUMS = {c.__name__: c for c in (ArithmeticUnaryFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction)}
-_RECORDS: dict[str, type] = {c.__name__: c for c in (operations.Forest, operations.Window, Part, InitialState)}
+_RECORDS: dict[str, type] = {c.__name__: c for c in (operations.Window, Part, InitialState)}
 _STRUCTURES = {"tuple": tuple, "list": list, "dict": dict}
 _DTYPES = {"float32": FLOAT32, "int64": INT64}
 _LONGEST_NAME = 200

@@ -15,11 +15,10 @@ from . import (
     sampling,
     shapes,
     signals,
-    trees,
     windows,
 )  # fmt: skip
 
 __all__ = [
     "attention", "cells", "control", "data_sizes", "elementwise", "fused", "normalizations", "products", "quantized",
-    "reductions", "resize", "sampling", "shapes", "signals", "trees", "windows",
+    "reductions", "resize", "sampling", "shapes", "signals", "windows",
 ]  # fmt: skip
