@@ -42,7 +42,6 @@ enum ScratchUse {
   kStoredPlane,  // a plane of results before it is converted
   kWeightSums,   // sums of the integers of weights, shared
   kWindowSums,   // sums of the integers under the windows of a convolution, shared
-  kTreeTotals,   // what the leaves of blocks of trees say in total
 };
 
 }  // namespace openbnns

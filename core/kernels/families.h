@@ -30,7 +30,6 @@
 #include "kernels/reduction/shape.h"
 #include "kernels/resize/shape.h"
 #include "kernels/selection/shape.h"
-#include "kernels/trees/shape.h"
 
 // PLAN(kind of plan, name, what make_<name> takes), FUNCTION(result, name, what it takes)
 // clang-format off
@@ -59,7 +58,6 @@
   PLAN(Plan, reduction, const ReductionShape&)                                                        \
   PLAN(Plan, resize, const ResizeShape&)                                                              \
   PLAN(Plan, transposed_convolution, const ConvolutionShape&, const ActivationSpec&)                  \
-  PLAN(Plan, trees, const TreesShape&)                                                                \
   FUNCTION(void, add_bytes, const ByteSum& s, int threads)                                            \
   FUNCTION(void, band_part, const BandShape& s, const char* x, char* y, int threads)                  \
   /* the sum of the squares of every `block` elements of x */                                          \

@@ -304,21 +304,6 @@ def transposed_convolution(
     w_scales: bytes,
     activation: ActivationSpec,
 ) -> Plan: ...
-def trees(
-    *,
-    features: int,
-    columns: int,
-    total: int,
-    roots: bytes,
-    feature: bytes,
-    kind: bytes,
-    behind: bytes,
-    threshold: bytes,
-    first_entry: bytes,
-    column: bytes,
-    first_member: bytes,
-    member: bytes,
-) -> Plan: ...
 def pooled(plan: Plan) -> Plan | None: ...
 def repeated(plan: Plan) -> Plan | None: ...
 

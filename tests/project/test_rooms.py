@@ -264,7 +264,7 @@ OTHERS = {
     "parameters": set(),
     "reference": set(),
 }
-OF_NETWORKS = {"exchange", "recurrent", "trees"}  # kernels of networks that no filter has
+OF_NETWORKS = {"exchange", "recurrent"}  # kernels of networks that no filter has
 
 
 def test_a_family_has_one_name_in_every_folder() -> None:
