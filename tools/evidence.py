@@ -136,7 +136,7 @@ OWN = {
         "make sanitize", "calls", count=hostile_calls,
     ),
     "damaged": Row(
-        "damaged ONNX, `.mlmodel`, model, safetensors, `.npz`, `.pt`, `.weights.h5` and `.keras` files",
+        "damaged ONNX, `.mlmodel`, model, safetensors and `.npz` files",
         "an error that names the file, in bounded time and memory",
         "make test-peers", "files of each kind", count=damaged_files,
     ),
@@ -173,7 +173,7 @@ FOREIGN = {
         "networks as ONNX files and back", "onnxruntime, within 1e-5", "make test-peers", files=("test_onnx_*.py",),
     ),
     "weights": Row(
-        "weights from and to other programs", "Keras and PyTorch: the same bits",
+        "weights from and to other programs", "PyTorch: the same bits",
         "make test-peers", files=("test_weight_files.py",),
     ),
     "core_ml": Row(

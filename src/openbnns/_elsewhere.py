@@ -1,9 +1,12 @@
 """Things that people look for here and that are elsewhere, each with the sentence that says where.
 
-This is read only once a name, a command or a file has been found not to exist here.
+This is read only once a name, a word or a kind of file has been found not to exist here.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 NAMES = {
     "RReLU": "Use LeakyReLU, whose slope is fixed.",
@@ -24,5 +27,20 @@ NAMES = {
 }
 """Names that are not in ``openbnns.nn``."""
 
-COMMANDS = {"completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all."}
-"""Words that are not commands of ``openbnns``."""
+WORDS = {
+    "completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all.",
+    "keras": "Use --to onnx, or --to npz for the weights.",
+    "torch": "Use --to safetensors, which safetensors.torch.load_file reads.",
+}
+"""Words that are not commands of ``openbnns``, or not among the choices of an option."""
+
+_KERAS = "export the network to ONNX, or its weights to safetensors."
+_PYTORCH = "write it with safetensors.torch.save_file."
+FILES = {".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS, ".pt": _PYTORCH, ".pth": _PYTORCH}
+"""Files of models, weights and data that are not read, by their endings."""
+
+
+def refuse_file(path: Any) -> None:
+    """Raise ValueError for a file of a kind that is not read."""
+    if sentence := FILES.get(Path(path).suffix.lower()):
+        raise ValueError(f"{path}: {sentence}")

@@ -28,7 +28,7 @@ WIDTHS = (390, 800, 1280)
 
 EASY = {
     "csv": "tables", "install": "install", "onnx": "onnx", "resume": "saving", "save a model": "saving",
-    "checkpoint": "saving", "keras": "weight_files", "scikit-learn": "sklearn", "swift": "coming_from_swift", "gpu": "faq",
+    "checkpoint": "saving", "scikit-learn": "sklearn", "swift": "coming_from_swift", "gpu": "faq",
 }  # fmt: skip
 """Questions by the page that has to come first."""
 QUESTIONS = {

@@ -443,14 +443,15 @@ def test_networks_that_are_not_the_same_are_not_compared(
 def test_pytorch_loads_what_is_exported(
     networks: dict[str, Path], tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Strictly, without code in the file, and to the same outputs."""
+    """Strictly, and to the same outputs."""
     import torch
+    from safetensors.torch import load_file
 
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     module_of = importlib.import_module("torch_counterparts").module_of
     path = networks[name]
-    assert run("export", path, "--to", "torch", "-o", tmp_path / "w.pt", "--quiet") == 0
-    state = torch.load(tmp_path / "w.pt", weights_only=True)
+    assert run("export", path, "--to", "safetensors", "-o", tmp_path / "w.safetensors", "--quiet") == 0
+    state = load_file(tmp_path / "w.safetensors")
     network: Any = nn.load_model(path)
     other = torch.nn.Sequential(*(module_of(layer, torch) for layer in network))
     other.load_state_dict(state)
@@ -484,17 +485,16 @@ def test_a_package_that_is_missing_is_named_in_one_line(
     assert "pip install" in line
 
 
-def test_export_to_pytorch_needs_it(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert run("export", model(trained), "--to", "torch", "-o", tmp_path / "w.pt") == 2
-    assert "a .pt file needs PyTorch" in (said := capsys.readouterr().err) and "pip install torch" in said
-    assert not (tmp_path / "w.pt").exists()
-    with pytest.raises(SystemExit) as stopped:
-        run("export", model(trained), "--to", "paddle")
-    assert stopped.value.code == 2
-    assert "invalid choice: 'paddle'. Use npz, safetensors, torch" in capsys.readouterr().err
+def test_forms_that_export_does_not_write(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form, cure in (
+        ("paddle", "Use npz, safetensors, onnx"),
+        ("torch", "Use --to safetensors, which safetensors.torch.load_file reads. openbnns export --help"),
+        ("keras", "Use --to onnx, or --to npz for the weights. openbnns export --help"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            run("export", model(trained), "--to", form)
+        assert stopped.value.code == 2
+        assert f"invalid choice: {form!r}. {cure}" in capsys.readouterr().err
 
 
 def idx_folder(folder: Path) -> Path:
@@ -548,7 +548,7 @@ def test_files_with_parts_of_their_own(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["train", "a.csv", "--modle", "mlp"], "openbnns train: unrecognized arguments: --modle mlp. Did you mean '--model'?"),
         (["trian"], "openbnns: argument COMMAND: invalid choice: 'trian'. Did you mean 'train'? Use train, predict"),
-        (["completion", "bash"], "openbnns: 'completion' is not a command. Use shtab: python -m shtab --shell=bash"),
+        (["completion", "bash"], "openbnns: argument COMMAND: invalid choice: 'completion'. Use shtab: python -m"),
         (["train", "--epochs", "0"], "openbnns train: argument --epochs: 0 is not at least 1. openbnns train --help shows"),
         (["predict", "m"], "openbnns predict: the following arguments are required: DATA. openbnns predict --help shows"),
     ],
@@ -653,8 +653,13 @@ def test_import_takes_weights_for_a_network(trained: Path, tmp_path: Path, capsy
     for command in (("import", weights), ("inspect", weights), ("predict", weights, trained / "flowers.csv")):
         assert run(*command) == 2
         assert "has weights, but not the network that they belong to" in capsys.readouterr().err
-    assert run("import", model(trained), "--network", model(trained), "-o", tmp_path / "n.safetensors") == 2
-    assert "--network is for files of weights" in capsys.readouterr().err
+    assert run("export", tmp_path / "other.safetensors", "--to", "safetensors", "-o", tmp_path / "w.safetensors") == 0
+    made = tmp_path / "same.safetensors"
+    assert run("import", tmp_path / "w.safetensors", "--network", model(trained), "-o", made) == 0
+    np.testing.assert_array_equal(nn.load_model(made).eval()(x), other.eval()(x))
+    capsys.readouterr()
+    assert run("import", tmp_path / "m.onnx", "--network", model(trained), "-o", tmp_path / "n.safetensors") == 2
+    assert "--network is for files of weights (.npz, .safetensors)" in capsys.readouterr().err
 
 
 def test_import_takes_ml_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,7 +202,7 @@ def test_all_constants_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         nn.from_onnx(path)
 
 
-@pytest.mark.parametrize("name", ["m.onnx", "m.mlmodel", "m.pt", "m.npz", "m.safetensors", "m.weights.h5", "m.keras"])
+@pytest.mark.parametrize("name", ["m.onnx", "m.mlmodel", "m.npz", "m.safetensors"])
 def test_folders_and_pipes_are_named(name: str, tmp_path: Path) -> None:
     def open_it(path: Path) -> None:
         if name == "m.onnx":
@@ -212,8 +212,6 @@ def test_folders_and_pipes_are_named(name: str, tmp_path: Path) -> None:
         else:
             nn.Sequential(nn.Linear(2, 2)).build((2,), seed=0).load(path)
 
-    if name in ("m.weights.h5", "m.keras"):
-        pytest.importorskip("h5py")
     (tmp_path / "folder").mkdir()
     folder, pipe = tmp_path / "folder" / name, tmp_path / name
     folder.mkdir()

@@ -403,7 +403,7 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reader"), [("m.onnx", "nn.from_onnx"), ("m.mlmodel", "nn.from_coreml"), ("w.pt", "net.load")]
+    ("name", "reader"), [("m.onnx", "nn.from_onnx"), ("m.mlmodel", "nn.from_coreml"), ("w.npz", "net.load")]
 )
 def test_files_of_other_programs_have_other_readers(name: str, reader: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"something else")

@@ -42,7 +42,7 @@ def test_time_beyond_numpy(module: str, tmp_path: Path) -> None:
 
 def test_what_a_python_may_be_compiled_without(tmp_path: Path) -> None:
     missing = ["_lzma", "_bz2", "_ssl", "_sqlite3", "_curses", "_tkinter", "readline"]
-    imports = "import openbnns.nn.data, openbnns.interop.torch.weight_files; "
+    imports = "import openbnns.nn.data, openbnns.interop.weight_files; "
     program = f"import sys; sys.modules.update(dict.fromkeys({missing})); {imports}"
     assert "permute" in run(program + "from openbnns.cli import main; main(['check', 'permute'])", tmp_path)
 

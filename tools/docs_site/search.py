@@ -61,7 +61,7 @@ KEYWORDS = {
     "overfitting",
     "troubleshooting.md": "error message exception fails failed problem help traceback fix",
     "tutorial.md": "tutorial start getting started introduction first steps beginner quickstart",
-    "weight_files.md": "weights safetensors keras h5 npz state_dict load pytorch weights numpy",
+    "weight_files.md": "weights safetensors npz state_dict load pytorch weights numpy",
 }
 """By page: what people may ask for when they need it."""
 

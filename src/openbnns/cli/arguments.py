@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from .._elsewhere import COMMANDS
+from .._elsewhere import WORDS
 from .launcher import speaks
 
 OK, FAILED, UNUSABLE, DIVERGED, STOPPED = 0, 1, 2, 3, 130
@@ -44,11 +44,9 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            if action.dest == "command" and value in COMMANDS:
-                self._refuse(f"{value!r} is not a command. {COMMANDS[value]}")
             choices = [str(choice) for choice in action.choices]
-            hint = _nearest(str(value), choices)
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}.{hint} Use {', '.join(choices)}")
+            hint = WORDS.get(value) or f"{_nearest(str(value), choices)} Use {', '.join(choices)}".lstrip()
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}. {hint.rstrip('.')}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments; the error for an unknown option names the command and a similar option."""

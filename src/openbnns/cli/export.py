@@ -14,20 +14,18 @@ from .arguments import OK, Commands, add_output, count, print_json, rate, show
 if TYPE_CHECKING:
     from ..nn import Module
 
-_NETWORKS = ("onnx", "c", "swift", "coreml", "keras")
-_WEIGHTS = {"npz": ".npz", "safetensors": ".safetensors", "torch": ".pt"}
+_NETWORKS = ("onnx", "c", "swift", "coreml")
+_WEIGHTS = {"npz": ".npz", "safetensors": ".safetensors"}
 
 
 def add(commands: Commands) -> None:
     export = commands.add_parser(
         "export", help="write a trained model in a form that other programs read",
-        description="Write the weights of a model for other programs: npz for NumPy, safetensors for any reader of it, torch "
-        "for torch.load and load_state_dict, keras for model.load_weights; or the whole network: an ONNX file, an ML program, "
-        "C or Swift code that calls BNNS.",
+        description="Write the weights of a model for other programs: npz for NumPy, safetensors for PyTorch and any other "
+        "reader of it; or the whole network: an ONNX file, an ML program, C or Swift code that calls BNNS.",
         examples=(
             "openbnns export out/model.safetensors --to npz -o weights.npz",
-            "openbnns export out/model.safetensors --to torch -o weights.pt     # needs PyTorch",
-            "openbnns export out/model.safetensors --to keras                   # needs h5py",
+            "openbnns export out/model.safetensors --to safetensors             # for safetensors.torch.load_file",
             "openbnns export out/model.safetensors --to onnx                    # needs onnx",
             "openbnns export out/model.safetensors --to coreml -o net.mlpackage",
             "openbnns export out/model.safetensors --to c -o code --name digits # digits.c, digits.h, digits.weights",
@@ -99,12 +97,6 @@ def _export_network(options: argparse.Namespace) -> int:
         path = options.output or options.model.with_suffix(".mlpackage")
         package = network.to_coreml(path, precision=options.precision, batch_size=options.batch_size)
         _report(options, package.rows, [package.path])
-        return OK
-    if options.to == "keras":
-        from ..interop import keras as keras_weights
-
-        path = options.output or options.model.with_name(f"{options.model.stem}.weights.h5")
-        _report(options, keras_weights.save_from(network, path), [path])
         return OK
     folder = options.output or options.model.with_name(f"{options.model.stem}-{options.to}")
     write = {"c": network.to_c, "swift": network.to_swift}[options.to]

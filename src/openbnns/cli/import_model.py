@@ -8,17 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._elsewhere import refuse_file
 from .._plural import plural
 from . import model_formats
 from .arguments import OK, Commands, add_output, print_json, show
 
-KINDS = f"{', '.join(model_formats.FORMATS)}, or, with --network, of {', '.join(model_formats.WEIGHTS)}"
+WEIGHTS = (*model_formats.WEIGHTS, ".safetensors")
+KINDS = f"{', '.join(model_formats.FORMATS)}, or, with --network, of {', '.join(WEIGHTS)}"
 
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser(
         "import", help="make a model file from a model or weights of another program",
-        description="Read an ONNX or Core ML model, or weights of Keras, PyTorch or NumPy for a network of this library, and "
+        description="Read an ONNX or Core ML model, or weights of PyTorch or NumPy for a network of this library, and "
         "write a model file, which openbnns predict, evaluate, info and export take, and nn.load_model in Python to continue "
         "training. Prints the layers or arrays of the file.",
         examples=(
@@ -27,8 +29,8 @@ def add(commands: Commands) -> None:
             "openbnns import model.onnx --size T=128          # fix a size that the file leaves free",
             "openbnns import model.onnx --shape input=3,224,224   # fix all sizes of an input",
             "openbnns import model.mlpackage                  # also .mlmodelc and .mlmodel",
-            "openbnns import weights.h5 --network out/model.safetensors   # weights of Keras for this network",
-            "openbnns import state.pt --network out/model.safetensors     # a state_dict of PyTorch",
+            "openbnns import weights.npz --network out/model.safetensors  # weights for this network",
+            "openbnns import state.safetensors --network out/model.safetensors -o new.safetensors   # of PyTorch",
         ),
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", type=Path, help=f"a file of {KINDS}")
@@ -93,11 +95,12 @@ def _opened(options: argparse.Namespace) -> tuple[Any, Any, Sequence[str], Seque
     """The network of a file and its model card, with titles and rows of a table of what it has become."""
 
     path, suffix = options.model, options.model.suffix.lower()
-    if suffix not in model_formats.WEIGHTS and options.network is not None:
+    refuse_file(path)
+    if suffix not in WEIGHTS and options.network is not None:
         raise ValueError(
-            f"--network is for files of weights ({', '.join(model_formats.WEIGHTS)}), but {path} has a network. Leave it out."
+            f"--network is for files of weights ({', '.join(WEIGHTS)}), but {path} has a network. Leave it out."
         )
-    if suffix in model_formats.WEIGHTS:
+    if suffix in model_formats.WEIGHTS or options.network is not None:
         if options.sizes or options.shape:
             raise ValueError("--size and --shape are for ONNX models. Leave them out.")
         network, card = _with_weights(path, options.network)

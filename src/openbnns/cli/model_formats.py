@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._elsewhere import refuse_file
 from . import core_ml_programs
 from .arguments import FAILED, OK, print_json
 
@@ -51,7 +52,7 @@ class Contents:
 MODEL_FILE = "a model file: one that openbnns train or net.save_model wrote, or an ONNX or Core ML model"
 """How commands that take a model of any format say so."""
 
-WEIGHTS = (".h5", ".hdf5", ".keras", ".pt", ".pth", ".npz")
+WEIGHTS = (".npz",)
 """Endings of files of weights that belong to a network of this library."""
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
@@ -95,6 +96,7 @@ def without_network(path: Path) -> ValueError:
 
 def format_of(path: Path) -> Format | None:
     """The format of a file; None for our own."""
+    refuse_file(path)
     suffix = path.suffix.lower()
     if suffix in WEIGHTS:
         raise without_network(path)

@@ -1,4 +1,4 @@
-"""Files of weights in four formats: safetensors, NumPy's, PyTorch's and Keras's."""
+"""Files of weights: safetensors, and NumPy's .npz."""
 
 from __future__ import annotations
 
@@ -9,40 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._elsewhere import FILES, refuse_file
 from ..graph.tensor import Array
 from ..nn.files import safetensors as weights
 from ..nn.files.untrusted import NO_WEIGHTS
 from ..nn.module import shared_names
-from . import keras as keras_weights
-from .torch import weight_files as torch_weights
 
 if TYPE_CHECKING:
     from ..nn.module import Module
 
 
 def write(path: Any, arrays: Mapping[str, Array], suffix: str | None = None) -> bool:
-    """Write arrays to a file for NumPy or PyTorch, by its name or the ``suffix``; False if that is of another kind."""
-    suffix = suffix or Path(path).suffix.lower()
-    if suffix == ".npz":
-        file = io.BytesIO()
-        named: dict[str, Any] = dict(arrays)
-        np.savez(file, **named)
-        weights.write_atomically(path, file.getvalue())
-    elif suffix in torch_weights.SUFFIXES:
-        torch = _torch(suffix)
-        file = io.BytesIO()
-        torch.save({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}, file)
-        weights.write_atomically(path, file.getvalue())
-    else:
+    """Write arrays to a file for NumPy, if its name or ``suffix`` says so; False if that is of another kind."""
+    if (suffix or Path(path).suffix.lower()) != ".npz":
         return False
+    file = io.BytesIO()
+    named: dict[str, Any] = dict(arrays)
+    np.savez(file, **named)
+    weights.write_atomically(path, file.getvalue())
     return True
 
 
 def save_from(network: Module, path: Any) -> None:
-    """Write the weights of a network to a file for NumPy, PyTorch or Keras, or to one of ours; see ``Module.save``."""
-    if Path(path).suffix.lower() in keras_weights.SUFFIXES:
-        keras_weights.save_from(network, path)
-        return
+    """Write the weights of a network to a file for NumPy, or to one of ours; see ``Module.save``."""
+    if Path(path).suffix.lower() in FILES:
+        raise ValueError(
+            f"{path}: weights are written as .safetensors, which safetensors.torch.load_file reads, or as .npz."
+        )
     arrays = network.state_dict()
     if not write(path, arrays):
         metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
@@ -50,19 +43,13 @@ def save_from(network: Module, path: Any) -> None:
 
 
 def read(path: Any) -> dict[str, Array]:
-    """The arrays of a file of ours, NumPy's or PyTorch's, by name."""
-    suffix = Path(path).suffix.lower()
-    if suffix == ".npz":
-        return _numpy(Path(path))
-    if suffix in torch_weights.SUFFIXES:
-        return torch_weights.read(path)
-    return weights.load(path)
+    """The arrays of a .safetensors or .npz file, by name."""
+    refuse_file(path)
+    return _numpy(Path(path)) if Path(path).suffix.lower() == ".npz" else weights.load(path)
 
 
 def load_into(network: Module, path: Any, *, strict: bool) -> list[str]:
     """Put the weights of a file into a network; see ``Module.load``."""
-    if Path(path).suffix.lower() in keras_weights.SUFFIXES:
-        return keras_weights.load_into(network, path, strict=strict)
     return network.load_state_dict(read(path), strict=strict)
 
 
@@ -71,9 +58,3 @@ def _numpy(path: Path) -> dict[str, Array]:
     from ..nn.data.sources.array_files import read_npz
 
     return read_npz(path, None, None, NO_WEIGHTS)[0]
-
-
-def _torch(suffix: str) -> Any:
-    from .torch.errors import require_torch
-
-    return require_torch(f"a {suffix} file")

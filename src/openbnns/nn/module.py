@@ -556,11 +556,10 @@ class Module:
         return names
 
     def save(self, path: Any) -> None:
-        """Write all weights to a ``.safetensors`` file; or to one for NumPy, PyTorch or Keras, if its name ends in ``.npz``,
-        ``.pt`` or ``.weights.h5``.
+        """Write all weights to a ``.safetensors`` file, or to one for NumPy if its name ends in ``.npz``.
 
         A ``.safetensors`` file has every shared parameter once, under its first name, and maps its other names to that in
-        the metadata, as ``safetensors.torch.save_model`` does. Other files repeat it under every name.
+        the metadata, as ``safetensors.torch.save_model`` does. An ``.npz`` file repeats it under every name.
         """
         from ..interop.weight_files import save_from
 
@@ -569,8 +568,7 @@ class Module:
     def load(self, path: Any, *, strict: bool = True) -> list[str]:
         """Read weights from a file; see :meth:`load_state_dict`.
 
-        ``.safetensors`` files may be ours or PyTorch's, ``.npz`` NumPy's, ``.pt`` and ``.pth`` PyTorch's (its
-        ``state_dict``), ``.keras``, ``.weights.h5`` and ``.h5`` those of Keras, whose layers are matched in their order.
+        ``.safetensors`` files may be ours or PyTorch's, ``.npz`` files NumPy's.
         """
         from ..interop.weight_files import load_into
 

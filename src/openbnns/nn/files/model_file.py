@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import ActivationFunction, __version__
+from ..._elsewhere import refuse_file
 from ..._listing import of_module as _of_module
 from ..._spelling import spelled
 from ...graph.checks import whole_number
@@ -340,8 +341,7 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
 
 _READERS = {
     ".onnx": "nn.from_onnx(path)", ".mlpackage": "nn.from_coreml(path)", ".mlmodelc": "nn.from_coreml(path)",
-    ".mlmodel": "nn.from_coreml(path)", ".pt": "net.load(path)", ".pth": "net.load(path)", ".npz": "net.load(path)",
-    ".h5": "net.load(path)", ".keras": "net.load(path)",
+    ".mlmodel": "nn.from_coreml(path)", ".npz": "net.load(path)",
 }  # fmt: skip
 
 
@@ -356,6 +356,7 @@ def _cure(path: Path) -> str:
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Array], CheckedTable]:
     """The weights of a model file and its description of the model; raises if it is not a model file."""
+    refuse_file(path)
     try:
         arrays, metadata = weights.read(path)
     except DamagedFile as error:
