@@ -20,7 +20,7 @@ AF = openbnns.ActivationFunction
 
 # Every layer once, with options that are not the usual ones, and the shapes of samples it takes.
 LAYERS: list[tuple[nn.Module, Any]] = [
-    (nn.Linear(3), vector), (nn.Linear(8, 3, False), vector), (nn.LazyLinear(3), vector),
+    (nn.Linear(3), vector), (nn.Linear(8, 3, False), vector),
     (nn.Conv3d(2, 3, (2, 3, 2), stride=(1, 2, 1), padding=1), volume), (nn.ConvTranspose3d(2, 3, 2, stride=2), volume),
     (nn.MaxPool3d(2), volume), (nn.AvgPool3d(2, padding=1), volume), (nn.AdaptiveAvgPool3d((2, 1, 3)), volume),
     (nn.AdaptiveMaxPool3d(2), volume), (nn.BatchNorm3d(2), volume), (nn.InstanceNorm3d(2), volume),
@@ -66,9 +66,6 @@ LAYERS: list[tuple[nn.Module, Any]] = [
     (nn.Residual(nn.Linear(8), nn.ReLU()), vector), (nn.Residual(nn.Linear(5), shortcut=nn.Linear(5)), vector),
     (nn.Residual(nn.Sequential(nn.Linear(8))), vector), (nn.Add(nn.Linear(3), nn.Linear(3)), vector),
     (nn.Concatenate(nn.Conv2d(2, 1), nn.Identity(), axis=-1), (2, 8, 8)), (nn.Add(), (vector, vector)),
-    (nn.LazyConv2d(2, 3), image), (nn.LazyConv1d(2, 3), signal), (nn.LazyConvTranspose1d(2, 3), signal),
-    (nn.LazyConvTranspose2d(2, 3, 2), image), (nn.LazyBatchNorm1d(), vector), (nn.LazyBatchNorm2d(), image),
-    (nn.LazyInstanceNorm1d(affine=True), signal), (nn.LazyInstanceNorm2d(), image),
     (nn.Sequential(OrderedDict(first=nn.Linear(4), act=nn.ReLU(), last=nn.Linear(2))), vector),
     (nn.models.transformer(3), (1, 8, 8)), (nn.models.cnn(3), (1, 8, 8)), (nn.models.mlp(3), vector),
 ]  # fmt: skip

@@ -8,6 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+_SIZES = "Use the layer without Lazy, and leave its first size out: nn.Linear(32)."
+_LOSS = "Use nn.BNNSLoss(openbnns.LossFunction.{})."
+_RATES = "Train a few epochs with each of several learning rates, such as 1e-4, 1e-3 and 1e-2."
 NAMES = {
     "RReLU": "Use LeakyReLU, whose slope is fixed.",
     "save": "Use net.save(path), or trainer checkpoints with Trainer(out=FOLDER).",
@@ -24,8 +27,20 @@ NAMES = {
     "SyncBatchNorm": "Use nn.BatchNorm2d, and nn.Trainer(..., sync_batch_norm=True).",
     "swa_utils": "Use nn.EMA(net, decay).",
     "optim": "Use nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax.",
+    **dict.fromkeys(("LazyLinear", "LazyConv1d", "LazyConv2d"), _SIZES),
+    **dict.fromkeys(("LazyConvTranspose1d", "LazyConvTranspose2d", "LazyBatchNorm1d", "LazyBatchNorm2d"), _SIZES),
+    **dict.fromkeys(("LazyInstanceNorm1d", "LazyInstanceNorm2d"), _SIZES),
+    "MeanSquareErrorLoss": _LOSS.format("mean_square_error()"),
+    "MeanAbsoluteErrorLoss": _LOSS.format("mean_absolute_error()"),
+    "SigmoidCrossEntropyLoss": _LOSS.format("sigmoid_cross_entropy(label_smoothing=0.0)"),
+    "LogLoss": _LOSS.format("log()"),
+    "HingeLoss": _LOSS.format("hinge()"),
+    "CosineDistanceLoss": _LOSS.format("cosine_distance()"),
+    "YoloLoss": _LOSS.format("yolo(parameters)"),
+    "LearningRates": _RATES,
+    "find_learning_rate": _RATES,
 }
-"""Names that are not in ``openbnns.nn``."""
+"""Names that are not in ``openbnns.nn``, or not methods of its trainer."""
 
 WORDS = {
     "completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all.",

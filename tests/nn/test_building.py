@@ -242,10 +242,7 @@ def values(layer: nn.Module, names: tuple[str, ...]) -> list[Any]:
         (lambda: nn.Conv2d(8, 3, in_channels=4), (4, 8, (3, 3), (1, 1))),
         (lambda: nn.Conv2d(out_channels=8, kernel_size=(3, 1)), (None, 8, (3, 1), (1, 1))),
         (lambda: nn.Conv2d(kernel_size=3, in_channels=4, out_channels=8), (4, 8, (3, 3), (1, 1))),
-        (lambda: nn.LazyConv2d(8, 3, 2), (None, 8, (3, 3), (2, 2))),
-        (lambda: nn.LazyConvTranspose2d(8, 3, 2), (None, 8, (3, 3), (2, 2))),
         (lambda: nn.Conv1d(4, 8, 3, 2), (4, 8, (3,), (2,))),
-        (lambda: nn.LazyConv1d(8, 3, 2), (None, 8, (3,), (2,))),
         (lambda: nn.ConvTranspose1d(8, 3), (None, 8, (3,), (1,))),
     ],
 )
@@ -257,7 +254,6 @@ def test_sizes_of_linear_layers() -> None:
     for layer, expected in (
         (nn.Linear(3), (None, 3, True)), (nn.Linear(2, 3), (2, 3, True)), (nn.Linear(2, 3, False), (2, 3, False)),
         (nn.Linear(3, in_features=2), (2, 3, True)), (nn.Linear(out_features=3, bias=False), (None, 3, False)),
-        (nn.LazyLinear(3, False), (None, 3, False)),
     ):  # fmt: skip
         assert tuple(values(layer, ("in_features", "out_features", "use_bias"))) == expected
 

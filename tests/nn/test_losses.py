@@ -14,7 +14,7 @@ import pytest
 import openbnns as bn
 from helpers import Array
 from networks import numbers
-from openbnns import nn
+from openbnns import LossFunction, nn
 
 RNG = np.random.RandomState
 TORCH, BNNS = ("none", "sum", "mean"), ("none", "sum", "mean", "weighted_mean", "non_zero_weight_mean")
@@ -106,6 +106,11 @@ def unit(*shape: int, seed: int = 0) -> Array:
 
 def categorical(y: Array, t: Array) -> Array:
     return np.asarray(-(t * log_softmax(y, 1)).sum(1) / np.maximum((t != 0).sum(1), 1))
+
+
+def bnns(function: LossFunction) -> Callable[..., nn.Loss]:
+    """The loss of a function of BNNS, for any reduction."""
+    return lambda **options: nn.BNNSLoss(function, **options)
 
 
 WEIGHT = np.float32([0.5, 2.0, 1.5, 0.0, 3.0])
@@ -243,26 +248,27 @@ CASES = {
         reductions=BNNS, counts_all=True,
     ),
     "sigmoid cross entropy": Case(
-        lambda **o: nn.SigmoidCrossEntropyLoss(label_smoothing=0.2, **o), lambda y, t: binary(sigmoid(y), 0.8 * t + 0.1),
+        bnns(LossFunction.sigmoid_cross_entropy(label_smoothing=0.2)), lambda y, t: binary(sigmoid(y), 0.8 * t + 0.1),
         numbers(4, 3), SHARES, reductions=BNNS, counts_all=True,
     ),
     "categorical cross entropy": Case(
         nn.CategoricalCrossEntropyLoss, categorical, numbers(4, 3), YES, reductions=BNNS, counts_all=True
     ),
     "mean square error": Case(
-        nn.MeanSquareErrorLoss, lambda y, t: (y - t) ** 2, numbers(4, 3), numbers(4, 3, seed=1), reductions=BNNS,
+        bnns(LossFunction.mean_square_error()), lambda y, t: (y - t) ** 2, numbers(4, 3), numbers(4, 3, seed=1), reductions=BNNS,
         counts_all=True,
     ),
     "mean absolute error": Case(
-        nn.MeanAbsoluteErrorLoss, lambda y, t: np.abs(y - t), numbers(4, 3), numbers(4, 3, seed=1), reductions=BNNS,
-        counts_all=True,
-    ),
-    "log": Case(
-        nn.LogLoss, lambda y, t: -t * np.log(y + 1e-7) - (1 - t) * np.log(1 - y + 1e-7), np.clip(SHARES, 0.1, 0.9), YES,
+        bnns(LossFunction.mean_absolute_error()), lambda y, t: np.abs(y - t), numbers(4, 3), numbers(4, 3, seed=1),
         reductions=BNNS, counts_all=True,
     ),
+    "log": Case(
+        bnns(LossFunction.log()), lambda y, t: -t * np.log(y + 1e-7) - (1 - t) * np.log(1 - y + 1e-7),
+        np.clip(SHARES, 0.1, 0.9), YES, reductions=BNNS, counts_all=True,
+    ),
     "hinge": Case(
-        nn.HingeLoss, lambda y, t: np.maximum(0, 1 - (2 * t - 1) * y), numbers(4, 3), YES, reductions=BNNS, counts_all=True
+        bnns(LossFunction.hinge()), lambda y, t: np.maximum(0, 1 - (2 * t - 1) * y), numbers(4, 3), YES, reductions=BNNS,
+        counts_all=True,
     ),
 }  # fmt: skip
 
@@ -404,23 +410,24 @@ def test_points_where_pytorch_and_bnns_differ() -> None:
     same = np.float32([[1, 2]])
     assert nn.L1Loss(reduction="sum")(same, same)[1].tolist() == [[0, 0]]
     assert nn.SmoothL1Loss(beta=0, reduction="sum")(same, same)[1].tolist() == [[0, 0]]
-    assert nn.MeanAbsoluteErrorLoss(reduction="sum")(same, same)[1].tolist() == [[1, 1]]
+    assert bnns(LossFunction.mean_absolute_error())(reduction="sum")(same, same)[1].tolist() == [[1, 1]]
     value, gradient = nn.BCELoss(reduction="sum")(np.float32([[0, 1]]), np.float32([[1, 1]]))
     assert value == 100.0 and gradient[0, 1] == 0.0
-    assert nn.LogLoss(reduction="sum")(np.float32([[0, 1]]), np.float32([[1, 1]]))[0] == pytest.approx(-np.log(1e-7))
+    log = bnns(LossFunction.log())(reduction="sum")
+    assert log(np.float32([[0, 1]]), np.float32([[1, 1]]))[0] == pytest.approx(-np.log(1e-7))
     assert nn.KLDivLoss(reduction="sum")(np.float32([[-np.inf, 0]]), np.float32([[0, 1]]))[0] == 0.0
 
 
 def test_cosine_distance() -> None:
     y, t = unit(4, 3, 5), unit(4, 3, 5, seed=1)
-    losses = 1 - (np.float64(y) * t).sum(-1)
+    losses, cosine = 1 - (np.float64(y) * t).sum(-1), bnns(LossFunction.cosine_distance())
     for reduction in ("none", "mean"):
-        value, gradient = nn.CosineDistanceLoss(reduction=reduction)(y, t)  # type: ignore[arg-type]
+        value, gradient = cosine(reduction=reduction)(y, t)
         np.testing.assert_allclose(value, losses if reduction == "none" else losses.mean(), rtol=1e-5)
         wanted = -t + (1 - losses)[..., None] * y
         np.testing.assert_allclose(gradient, wanted / (1 if reduction == "none" else 12), rtol=1e-4, atol=1e-6)
     weights = np.float32([0, 1, 2, 3])
-    value, gradient = nn.CosineDistanceLoss(reduction="weighted_mean")(y, t, sample_weights=weights)
+    value, gradient = cosine(reduction="weighted_mean")(y, t, sample_weights=weights)
     assert value == pytest.approx((losses * weights[:, None]).sum() / 18, rel=1e-5)
     np.testing.assert_allclose(gradient, wanted * weights[:, None, None] / 18, rtol=1e-4, atol=1e-6)
 
@@ -608,39 +615,56 @@ def test_trainers_take_losses_of_several_outputs_as_functions(loss: nn.Loss, cur
         nn.Trainer(nn.Sequential(nn.Linear(3)), loss, "adam")
 
 
+GRID = bn.YoloParameters(
+    grid_column_count=2,
+    grid_rows_count=3,
+    anchor_box_count=2,
+    anchor_box_size=7,
+    anchors_data=np.float32([[1, 2], [2, 1]]),
+)
+
+
 def test_yolo() -> None:
-    p = bn.YoloParameters(
-        grid_column_count=2,
-        grid_rows_count=3,
-        anchor_box_count=2,
-        anchor_box_size=7,
-        anchors_data=np.float32([[1, 2], [2, 1]]),
-    )
     y, t = numbers(3, 3, 2, 2, 7), np.abs(numbers(3, 3, 2, 2, 7, seed=1)) + 0.1
     t[..., 4] = RNG(2).randint(0, 2, t.shape[:-1])
     layer = bn.LossLayer(
-        input=bn.Shape.vector(84), loss_function=bn.LossFunction.yolo(p), loss_reduction=bn.LossReduction.SUM
+        input=bn.Shape.vector(84), loss_function=LossFunction.yolo(GRID), loss_reduction=bn.LossReduction.SUM
     )
     each = [layer.apply(y[i : i + 1].reshape(1, -1), t[i : i + 1].reshape(1, -1)) for i in range(3)]
     alone = np.array([result.output[0] for result in each])
     slopes = np.stack([result.input_gradient[0] for result in each]).reshape(y.shape)
     assert np.count_nonzero(slopes) > 0.2 * slopes.size
-    weights = np.float32([2, 0, 0.5])
+    weights, yolo = np.float32([2, 0, 0.5]), bnns(LossFunction.yolo(GRID))
     for reduction, factor in (("none", 1.0), ("sum", 1.0), ("mean", 1 / 3)):
-        value, gradient = nn.YoloLoss(p, reduction=reduction)(y, t)  # type: ignore[arg-type]
+        value, gradient = yolo(reduction=reduction)(y, t)
         np.testing.assert_allclose(value, alone if reduction == "none" else alone.sum() * factor, rtol=1e-5)
         np.testing.assert_allclose(gradient, slopes * factor, rtol=1e-5, atol=1e-7)
-        value, gradient = nn.YoloLoss(p, reduction=reduction)(y, t, sample_weights=weights)  # type: ignore[arg-type]
+        value, gradient = yolo(reduction=reduction)(y, t, sample_weights=weights)
         weighted = alone * weights
         np.testing.assert_allclose(value, weighted if reduction == "none" else weighted.sum() * factor, rtol=1e-5)
         np.testing.assert_allclose(gradient, slopes * weights[:, None, None, None, None] * factor, rtol=1e-5, atol=1e-7)
     with pytest.raises(ValueError, match=r"6 numbers per sample, but the grid has 3 x 2 x 2 x 7 = 84"):
-        nn.YoloLoss(p)(np.zeros((3, 6)), np.zeros((3, 6)))
-    with pytest.raises(TypeError, match=r"must be an openbnns\.YoloParameters, not int"):
-        nn.YoloLoss(3)  # type: ignore[arg-type]
+        yolo()(np.zeros((3, 6)), np.zeros((3, 6)))
 
 
 BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "no function": (lambda: nn.BNNSLoss("hinge"), TypeError, r"takes an openbnns\.LossFunction, such as .*, not 'hinge'"),  # type: ignore[arg-type]
+    "softmax of BNNS": (
+        lambda: nn.BNNSLoss(LossFunction.softmax_cross_entropy()), ValueError, r"needs classes\. Use nn\.SoftmaxCrossEntropyLoss",
+    ),
+    "smoothing of BNNS": (
+        lambda: nn.BNNSLoss(LossFunction.sigmoid_cross_entropy(label_smoothing=1.0)), ValueError,
+        r"label_smoothing is 1\.0\. It must be at least 0 and below 1",
+    ),
+    "sums of BNNS": (
+        lambda: nn.BNNSLoss(LossFunction.yolo(GRID), reduction="weighted_mean"), ValueError, "Use one of none, sum, mean",
+    ),
+    "vectors of BNNS": (
+        lambda: nn.BNNSLoss(LossFunction.cosine_distance())(numbers(3), numbers(3)), ValueError, "needs one of features as well",
+    ),
+    "a loss that is one of BNNS's": (
+        lambda: nn.HingeLoss, AttributeError, r"Use nn\.BNNSLoss\(openbnns\.LossFunction\.hinge\(\)\)\.$",  # type: ignore[attr-defined]
+    ),
     "reduction": (lambda: nn.MSELoss(reduction="men"), ValueError, r"MSELoss: reduction is 'men'\. Did you mean 'mean'\?"),  # type: ignore[arg-type]
     "batchmean": (lambda: nn.MSELoss(reduction="batchmean"), ValueError, "Use one of none, sum, mean"),  # type: ignore[arg-type]
     "delta": (lambda: nn.HuberLoss(delta=0), ValueError, "delta is 0. It must be above 0"),
@@ -769,9 +793,7 @@ def test_reprs_tell_losses_apart() -> None:
 def test_a_trainer_takes_every_loss_by_name(name: str) -> None:
     x = numbers(12, 4)
     made = nn.losses.NAMED[name]()
-    last: nn.Module = (
-        nn.Sigmoid() if name in ("bce", "log") else nn.LogSoftmax() if name in ("nll", "kl_div") else nn.Identity()
-    )
+    last: nn.Module = nn.Sigmoid() if name == "bce" else nn.LogSoftmax() if name in ("nll", "kl_div") else nn.Identity()
     net = nn.Sequential(nn.Linear(3), last)
     y: Array = np.float32([[1, 0, 0]] * 12)
     if made.classes:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import label_sets
+import openbnns
 from openbnns import nn
 from openbnns.nn import evaluation, metrics
 from openbnns.report import scores as report_scores
@@ -237,6 +238,13 @@ def test_decisions_go_by_the_threshold_of_the_loss() -> None:
     assert metrics.Accuracy()(y, t, nn.BCEWithLogitsLoss()) == 0.75
     assert metrics.Accuracy()(y, t, nn.MultiLabelSoftMarginLoss()) == 0.75
     assert metrics.Accuracy()(y, t, nn.BCELoss()) == 1.0
+    functions = openbnns.LossFunction
+    for function, expected in (
+        (functions.hinge(), 0.75),
+        (functions.sigmoid_cross_entropy(), 0.75),
+        (functions.log(), 1.0),
+    ):
+        assert metrics.Accuracy()(y, t, nn.BNNSLoss(function)) == expected
     assert metrics.Accuracy(threshold=1)(y, t, nn.MSELoss()) == 0.75
     assert metrics.Recall()(y, t, nn.BCEWithLogitsLoss()) == 1.0
     assert metrics.Precision()(y, t, nn.BCEWithLogitsLoss()) == pytest.approx(2 / 3)

@@ -447,35 +447,6 @@ def test_time_is_noted_by_phase() -> None:
     assert "validation" in nn.Trainer(nn.Linear(2), quiet=True).fit(x, y, epochs=1)[0]["phase_seconds"]
 
 
-# The learning rate.
-
-
-def test_the_learning_rate_finder_finds_and_puts_everything_back() -> None:
-    x, y = problem(200)
-    net = nn.Sequential(nn.Linear(16), nn.BatchNorm1d(), nn.Tanh(), nn.Dropout(0.1), nn.Linear(2))
-    trainer = nn.Trainer(net, optimizer=nn.Adam(0.003), batch_size=20, seed=1, quiet=True)
-    trainer.fit(x, y, epochs=1)
-    before = {name: array.copy() for name, array in net.state_dict().items()}
-    state = {name: array.copy() for name, array in trainer.optimizer.state_dict().items()}
-    sweep = trainer.find_learning_rate(x, y, steps=60, highest=10)
-    again = trainer.find_learning_rate(list(zip(np.split(x, 10), np.split(y, 10), strict=True)), steps=60, highest=10)
-    assert 1e-4 < sweep.suggestion < 1 and 1e-4 < again.suggestion < 1
-    assert sweep.rates[0] == pytest.approx(1e-6) and (np.diff(sweep.rates) > 0).all()
-    for name, array in net.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
-    for name, array in trainer.optimizer.state_dict().items():
-        np.testing.assert_array_equal(array, state[name])
-    assert trainer.optimizer.learning_rate == 0.003
-    text, page = str(sweep), sweep._repr_html_()
-    assert "<- suggestion" in text and f"{sweep.suggestion:.2g}" in text.splitlines()[0]
-    assert page.startswith("<figure>") and "<polyline" in page and "Suggested learning rate" in page
-    with pytest.raises(ValueError, match=r"lowest is 1 and highest 0\.1"):
-        trainer.find_learning_rate(x, y, lowest=1, highest=0.1)
-    with pytest.raises(ValueError, match="NaN or far too high after"):
-        bad = nn.Trainer(nn.Sequential(nn.Linear(2)), "mse", nn.SGD(), quiet=True)
-        bad.find_learning_rate(1e30 * x, 1e30 * x[:, :2])
-
-
 # The loss.
 
 

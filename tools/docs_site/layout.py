@@ -29,14 +29,13 @@ NETWORKS = {
     "normalization": ("Normalization", "Batch, instance, layer, group and root mean square.", ("normalization",)),
     "activation": ("Activations", "Functions of elements, and softmax.", ("activation",)),
     "sequences": ("Sequences", "Recurrent layers, attention, transformers, encodings of positions.", ("sequences",)),
-    "lazy": ("Names for sizes that follow from the input", "PyTorch's names; every layer infers its sizes.", ("lazy",)),
     "losses": ("Losses", "Each call gives the loss and its gradient.", ("losses",)),
     "optimizers": ("Optimizers and averages", "Results are PyTorch's.", ("optimizers", "optimizer_base", "ema")),
     "schedules": ("Schedules of the learning rate", "Values are PyTorch's at every step.", ("schedules",)),
     "training": (
         "The trainer",
         "Training, what it measures, and what stops it.",
-        ("trainer", "training_run", "callbacks", "history", "rate_finder"),
+        ("trainer", "training_run", "callbacks", "history"),
     ),
     "models": ("Files of trained models", "A network with all that it takes to use it.", ("files", "predictions")),
     "in_and_out": (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -37,7 +37,6 @@ from .module import Module, nested
 from .nested_arrays import Key, joined, keys_of, label, parts_of
 from .objective import ClassWeights, Objective, arrange, check_targets, listed, output_keys, read_losses, read_shares
 from .optimizers import Optimizer, OptimizerName
-from .rate_finder import LearningRates, find
 from .recording import recorded_graph
 from .run_checkpoints import load
 from .schedules import Schedule, ScheduleName
@@ -530,38 +529,13 @@ class Trainer(Listed):
     def _measure(self, feed: BatchStream) -> dict[str, float]:
         return measure(self.objective, self.metrics, feed)
 
-    @spelled
-    def find_learning_rate(
-        self,
-        x: Any,
-        y: Any = None,
-        *,
-        lowest: float = 1e-6,
-        highest: float = 1.0,
-        steps: int = 100,
-        sample_weights: Any = None,
-        transforms: Any = None,
-    ) -> LearningRates:
-        """Try learning rates from the lowest to the highest, one a step, and see where the loss falls fastest.
+    if not TYPE_CHECKING:
 
-        Network and optimizer are afterwards as they were before. ``x`` and ``y`` are as for :meth:`fit`. The result prints
-        as a table with a curve, and shows as a figure in notebooks.
+        def __getattr__(self, name: str) -> Any:
+            from .._elsewhere import NAMES
 
-        >>> import numpy as np
-        >>> from openbnns import nn
-        >>> x = np.random.RandomState(0).standard_normal((256, 4)).astype(np.float32)
-        >>> trainer = nn.Trainer(nn.Sequential(nn.Linear(32), nn.ReLU(), nn.Linear(1)), "mse", "adam", quiet=True)
-        >>> found = trainer.find_learning_rate(x, x[:, :1] * 3)
-        >>> 1e-4 < found.suggestion < 1
-        True
-        """
-        source = self._source(
-            x, y, sample_weights, "Trainer.find_learning_rate", batch_size=self.batch_size, seed=self.seed
-        )
-        feed = BatchStream(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
-        with turns.taken(self.network.modules(), "Trainer.find_learning_rate"):
-            self._prepare(feed)
-            return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))
+            hint = f" {NAMES[name]}" if name in NAMES else ""
+            raise AttributeError(f"Trainer has no attribute {name!r}.{hint}")
 
 
 def _are_batches(given: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Losses of networks: PyTorch's names with PyTorch's meaning, BNNS's names with BNNS's.
+"""Losses of networks: those with PyTorch's names have PyTorch's meaning, and :class:`BNNSLoss` has BNNS's.
 
 ``targets`` are as in PyTorch: class numbers for losses of classes, or arrays of the network's output shape.
 """
@@ -7,15 +7,7 @@ from typing import Literal
 
 from ..._listing import of_module as _of_module
 from ._base import BoundLoss, Loss, LossAndGradient
-from .bnns import (
-    CosineDistanceLoss,
-    HingeLoss,
-    LogLoss,
-    MeanAbsoluteErrorLoss,
-    MeanSquareErrorLoss,
-    SigmoidCrossEntropyLoss,
-    YoloLoss,
-)
+from .bnns import BNNSLoss
 from .classification import CategoricalCrossEntropyLoss, CrossEntropyLoss, NLLLoss, SoftmaxCrossEntropyLoss
 from .elementwise import (
     BCELoss,
@@ -41,19 +33,17 @@ from .expressions import (
 from .function import FunctionLoss
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineDistanceLoss", "CosineEmbeddingLoss",
-    "CrossEntropyLoss", "FunctionLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss",
-    "L1Loss", "LogLoss", "Loss", "LossAndGradient", "LossName", "MSELoss", "MarginRankingLoss", "MeanAbsoluteErrorLoss",
-    "MeanSquareErrorLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NAMED", "NLLLoss",
-    "PoissonNLLLoss", "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyLoss",
-    "TripletMarginLoss", "YoloLoss",
+    "BCELoss", "BCEWithLogitsLoss", "BNNSLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineEmbeddingLoss",
+    "CrossEntropyLoss", "FunctionLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "Loss",
+    "LossAndGradient", "LossName", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "NAMED", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyLoss",
+    "TripletMarginLoss",
 ]  # fmt: skip
 
 LossName = Literal[
     "cross_entropy", "mse", "l1", "huber", "bce_with_logits", "bce", "nll", "kl_div", "smooth_l1", "hinge_embedding",
     "poisson_nll", "soft_margin", "multi_margin", "multilabel_soft_margin",
-    "softmax_cross_entropy", "sigmoid_cross_entropy", "categorical_cross_entropy", "mean_square_error",
-    "mean_absolute_error", "cosine_distance", "hinge", "log",
+    "softmax_cross_entropy", "categorical_cross_entropy",
 ]  # fmt: skip
 
 NAMED: dict[str, type[Loss]] = {
@@ -72,13 +62,7 @@ NAMED: dict[str, type[Loss]] = {
     "multi_margin": MultiMarginLoss,
     "multilabel_soft_margin": MultiLabelSoftMarginLoss,
     "softmax_cross_entropy": SoftmaxCrossEntropyLoss,
-    "sigmoid_cross_entropy": SigmoidCrossEntropyLoss,
     "categorical_cross_entropy": CategoricalCrossEntropyLoss,
-    "mean_square_error": MeanSquareErrorLoss,
-    "mean_absolute_error": MeanAbsoluteErrorLoss,
-    "cosine_distance": CosineDistanceLoss,
-    "hinge": HingeLoss,
-    "log": LogLoss,
 }
 """Losses that need no arguments, by name."""
 

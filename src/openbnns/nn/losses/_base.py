@@ -258,13 +258,8 @@ class Loss(Listed):
 
     def __repr__(self) -> str:
         shown = [f"{name}={text(value)}" for name, value in self._shown.items()]
-        default = type(self)._default_reduction()
-        shown += [f"reduction={self.reduction!r}"] * (self.reduction != default)
+        shown += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
         return f"{type(self).__name__}({', '.join(shown)})"
-
-    @classmethod
-    def _default_reduction(cls) -> str:
-        return "mean"
 
 
 def text(value: Any) -> str:

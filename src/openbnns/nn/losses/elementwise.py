@@ -152,7 +152,7 @@ class ElementLoss(Loss):
 
 
 class L1Loss(ElementLoss):
-    """|y - t|. The gradient at y = t is 0, as in PyTorch; that of :class:`MeanAbsoluteErrorLoss`, BNNS's own, is 1.
+    """|y - t|. The gradient at y = t is 0, as in PyTorch; that of BNNS's mean_absolute_error is 1.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -196,7 +196,7 @@ class SmoothL1Loss(Loss):
 class BCELoss(ElementLoss):
     """Binary cross entropy of probabilities y against targets t between 0 and 1: w (-t log y - (1 - t) log(1 - y)).
 
-    Logarithms count as at least -100, as in PyTorch; :class:`LogLoss` is BNNS's own. ``weight`` w broadcasts to the output;
+    Logarithms count as at least -100, as in PyTorch; BNNS's log adds 1e-7 instead. ``weight`` w broadcasts to the output;
     the mean divides by the number of elements. :class:`BCEWithLogitsLoss`, without a sigmoid before it, is more accurate.
 
     >>> import numpy as np
@@ -296,7 +296,7 @@ class KLDivLoss(ElementLoss):
 
 
 class HingeEmbeddingLoss(ElementLoss):
-    """y where the target is 1, max(0, margin - y) where it is -1. BNNS's hinge is :class:`HingeLoss`.
+    """y where the target is 1, max(0, margin - y) where it is -1. BNNS's hinge is another loss, :class:`BNNSLoss`.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -326,8 +326,8 @@ class HingeEmbeddingLoss(ElementLoss):
 class CosineEmbeddingLoss(Loss):
     """1 - cos(a, b) where the target is 1, max(0, cos - margin) where it is -1, for outputs a and b (N, features).
 
-    ``loss(a, b, targets)`` gives the loss and the pair of gradients. BNNS's distance of unit vectors is
-    :class:`CosineDistanceLoss`.
+    ``loss(a, b, targets)`` gives the loss and the pair of gradients. BNNS's distance of unit vectors is one
+    of :class:`BNNSLoss`.
 
     >>> import numpy as np
     >>> from openbnns import nn

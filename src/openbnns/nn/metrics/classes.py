@@ -9,29 +9,21 @@ import numpy as np
 
 from ...graph.checks import whole_number
 from ...graph.tensor import Array
-from ..losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    HingeLoss,
-    LogLoss,
-    Loss,
-    MultiLabelSoftMarginLoss,
-    SigmoidCrossEntropyLoss,
-)
+from ..losses import BCELoss, BCEWithLogitsLoss, BNNSLoss, Loss, MultiLabelSoftMarginLoss
 from ..nested_arrays import Key
 from . import formulas
 from ._base import Counts, Gathered, Metric, Running, counts_of
 from .formulas import Average
 
 # Losses of decisions, and the threshold above which an output means yes: 0 for scores, 0.5 for probabilities.
-_DECISIONS: dict[type[Loss], float] = {
-    BCEWithLogitsLoss: 0.0, SigmoidCrossEntropyLoss: 0.0, HingeLoss: 0.0, MultiLabelSoftMarginLoss: 0.0,
-    BCELoss: 0.5, LogLoss: 0.5,
-}  # fmt: skip
+_DECISIONS: dict[type[Loss], float] = {BCEWithLogitsLoss: 0.0, MultiLabelSoftMarginLoss: 0.0, BCELoss: 0.5}
+_DECISIONS_OF_BNNS = {"sigmoid_cross_entropy": 0.0, "hinge": 0.0, "log": 0.5}
 
 
 def threshold_of(loss: Loss | None) -> float | None:
     """The threshold above which a loss reads an output as yes; None if it does not distinguish yes and no."""
+    if isinstance(loss, BNNSLoss):
+        return _DECISIONS_OF_BNNS.get(loss.loss_function.case)
     return next((threshold for kind, threshold in _DECISIONS.items() if isinstance(loss, kind)), None)
 
 
