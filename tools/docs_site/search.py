@@ -42,7 +42,6 @@ KEYWORDS = {
     "scheduler cross entropy mse class weights clip gradients",
     "mistakes.md": "mistakes strict warnings wrong silent",
     "networks.md": "forward expressions custom operation function loss gradcheck gradient check custom layer",
-    "notebooks/first_network.md": "notebook jupyter first network beginner",
     "models.md": "models zoo wheels tested onnxruntime compared speed",
     "onnx.md": "onnx opset operators export import onnxruntime fine-tune finetune",
     "report.md": "report html accuracy f1 score confusion matrix curves plot chart results metrics",
