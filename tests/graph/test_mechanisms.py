@@ -104,7 +104,14 @@ def test_results_are_the_same_without(portion: int, monkeypatch: pytest.MonkeyPa
 
 def test_every_pass_is_here() -> None:
     # Those that few of these networks use, or none, have tests of their own.
-    apart = {"share_equal", "take_apart", "integer_products", "end_in_activations", "pad_in_windows", "fold_channel_factors"}
+    apart = {
+        "share_equal",
+        "take_apart",
+        "integer_products",
+        "end_in_activations",
+        "pad_in_windows",
+        "fold_channel_factors",
+    }
     assert {run.__name__ for run in (*Graph.passes, *inference.PASSES)} <= {*apart, *MECHANISMS}
 
 

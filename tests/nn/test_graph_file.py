@@ -376,7 +376,7 @@ def test_random_changes_never_crash(tmp_path: Path, seed: int) -> None:
         for _ in range(40):
             said = json.loads(metadata[KEY])
             table, key = (places := places_in(said["graph"]["recordings"]))[random.randint(len(places))]
-            others = [t[k] for t, k in (places[i] for i in random.randint(len(places), size=4))]
+            others = [copy.deepcopy(t[k]) for t, k in (places[i] for i in random.randint(len(places), size=4))]
             new = [None, -1, 0, 1, 7, 2**31, 2**70, "N", "", [], {}, True, 0.5, *others]
             table[key] = new[random.randint(len(new))]
             weights.save(tmp_path / "n.safetensors", arrays, {**metadata, KEY: json.dumps(said)})

@@ -66,3 +66,25 @@ def check_rank(who: str, x: Any, rank: int, axes: str) -> None:
             if axes.startswith("(channels"):
                 hint += " For samples without channels pass x[:, None], or put nn.Reshape(...) before it."
         raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape[1:]}.{hint}")
+
+
+def axis_of(x: Any, dim: Any, who: str, *, extra: int = 0) -> int:
+    """The axis that ``dim`` names, counted from 0; ``extra`` allows one behind the last, for new axes."""
+    rank: int = x.ndim + extra
+    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
+        axes = "no axes" if rank == 0 else "only axis 0" if rank == 1 else f"the axes 0 to {rank - 1}"
+        raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has {axes}.")
+    return int(dim) % rank
+
+
+def axes_of(x: Any, dim: Any, who: str) -> tuple[int, ...]:
+    """Several axes, each once; None stands for all. Of a single number, 0 and -1 stand for it, as in PyTorch."""
+    if dim is None:
+        return tuple(range(x.ndim))
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    if x.ndim == 0 and len(given) == 1 and given[0] in (0, -1) and not isinstance(given[0], bool):
+        return ()
+    axes = [axis_of(x, d, who) for d in given]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{who}: dim {dim} names an axis twice.")
+    return tuple(sorted(axes))

@@ -114,11 +114,7 @@ class _Producers:
     def _taken_apart(self, value: Tensor) -> tuple[Tensor, Tensor | float, Tensor | float | None]:
         """x, z and s of a value s (x - z); s is None for a factor of 1."""
         made = self._maker(value)
-        if (
-            isinstance(made, Node)
-            and made.name == "sub"
-            and made.activation.case == "linear"
-        ):
+        if isinstance(made, Node) and made.name == "sub" and made.activation.case == "linear":
             return made.inputs[0], _plain(made.inputs[1]), made.activation.alpha
         given, scale = self._scaled(value)
         return *self._shifted(given), scale

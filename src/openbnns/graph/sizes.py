@@ -476,7 +476,9 @@ def wish_equal(left: AnySize, right: AnySize) -> None:
 def are_at_least(least: int, sizes: Iterable[AnySize]) -> bool:
     """True if no size is below a number in this recording. For checks: smaller sizes must lead to an error."""
     return not any(
-        size.free.is_less(size.expression, Polynomial.of(least), required=True) if isinstance(size, Size) else size < least
+        size.free.is_less(size.expression, Polynomial.of(least), required=True)
+        if isinstance(size, Size)
+        else size < least
         for size in sizes
     )
 

@@ -377,6 +377,14 @@ class Expression(_Conversions):
 
     # Element by element.
 
+    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        result: Tensor = FUNCTIONS["add"](self, other, alpha=alpha)
+        return result
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        result: Tensor = FUNCTIONS["sub"](self, other, alpha=alpha)
+        return result
+
     def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
         return _operated("nan_to_num", self, nan, posinf, neginf)
 
@@ -662,6 +670,20 @@ _OF_NUMPY = {
 _UNLISTED = (
     "as_indices", "concrete", "count", "graph", "is_mask", "is_number", "leaf", "producer", "source", "storage",
 )  # fmt: skip
+
+
+def inexact(integers: Array, dtype: np.dtype[Any]) -> int | None:
+    """The first of some integers that float32 or int64 does not hold; None if the type holds all."""
+    largest = 1 << 24 if dtype == FLOAT32 else int(np.iinfo(np.int64).max)
+    if not integers.size or max(-int(integers.min()), int(integers.max())) <= largest:
+        return None
+    if dtype == FLOAT32:
+        size = np.abs(integers).astype(np.uint64)
+        lowest_bit = np.maximum(size & (~size + np.uint64(1)), np.uint64(1))
+        lost = size // lowest_bit > largest
+    else:
+        lost = integers > np.uint64(largest)
+    return int(integers[lost][0]) if lost.any() else None
 
 
 def filled(sizes: Sequence[Any], count: AnySize, equal: Callable[[AnySize, AnySize], bool]) -> list[AnySize] | None:

@@ -25,6 +25,7 @@ from .module import Layer
 PaddingName = Literal["same", "valid"]
 PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
 
+
 class _AnyConvolution(Layer):
     """The base of convolutions and transposed convolutions, over one to three axes."""
 
@@ -225,8 +226,10 @@ class _TransposedConvolution(_AnyConvolution):
         convolutions.require_output_padding(type(self).__name__, self.output_padding, self.stride, self.dilation)
 
     def _applied(self, who: str, x: Tensor, weight: Parameter, bias: Parameter | None) -> Any:
-        options = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-        return convolutions.conv_transpose(who, self.axes, x, weight, bias, *options)
+        assert not isinstance(self.padding, str)  # "same" and "valid" are for plain convolutions
+        return convolutions.conv_transpose(
+            who, self.axes, x, weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        )
 
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (channels, self.out_channels // self.groups, *self.kernel_size)

@@ -8,7 +8,7 @@ PyTorch's is larger by n / (n - 1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 

@@ -26,7 +26,12 @@ class _Windows(Layer):
         super().__init__()
         who = type(self).__name__
         window = poolings.plain_window(who, self.axes, kernel_size, stride, padding, dilation, ceil_mode)
-        self.kernel_size, self.stride, self.dilation, self.ceil_mode = window.kernel, window.stride, window.dilation, window.ceil
+        self.kernel_size, self.stride, self.dilation, self.ceil_mode = (
+            window.kernel,
+            window.stride,
+            window.dilation,
+            window.ceil,
+        )
         self.padding = tuple(front for front, _ in window.edges)
 
     def extra_repr(self) -> str:

@@ -5,7 +5,7 @@ as columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from ..graph import functions
 from ..graph.checks import Pair, check_rank, per_axis, positive

@@ -41,8 +41,8 @@ from .shapes import *
 from .windows import *
 
 _MODULES = (
-    activations, arrangements, attention, convolutions, creation, elementwise, fourier, indexing, losses, normalizations, poolings,
-    products, random_numbers, reductions, resizing, shapes, windows,
+    activations, arrangements, attention, convolutions, creation, elementwise, fourier, indexing, losses, normalizations,
+    poolings, products, random_numbers, reductions, resizing, shapes, windows,
 )  # fmt: skip
 NAMES = sorted(name for module in _MODULES for name in module.__all__)
 if not TYPE_CHECKING:  # type checkers follow star imports, but hide names that a computed list might leave out

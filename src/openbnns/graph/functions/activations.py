@@ -8,11 +8,11 @@ import numpy as np
 
 from ... import ActivationFunction
 from .. import operations
-from ..declared import Floats, composite
+from ..declared import Floats
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .arrangements import chunk
-from .base import TensorLike, axes_of, axis_of, function, numbers
+from .base import TensorLike, axes_of, axis_of, composite, function, numbers
 from .elementwise import gt, mul, sub, where
 
 __all__ = [

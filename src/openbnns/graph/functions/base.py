@@ -1,55 +1,96 @@
-"""Functions of tensors: their registration, recording, or immediate run on arrays; and conversions of their arguments."""
+"""Declaration of functions of tensors, and conversions of their arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from inspect import signature
-from threading import local
 from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from ... import engines
 from ..._flags import with_flags
 from ..._spelling import spelled
-from ...tensors import wide
 from .. import operations
-from ..declared import OPERATIONS, Declaration
-from ..graph import Graph, current_graph, recording
+from ..checks import axes_of as axes_of
+from ..checks import axis_of as axis_of
+from ..declared import COMPOSITES, OPERAND_KINDS, OPERATIONS, Declaration, declare
+from ..graph import Graph, current_graph
 from ..operations import Node
 from ..parameter import Parameter
-from ..program import Program
-from ..seeds import next_seed
 from ..sizes import AnySize, Size, is_same_shape
-from ..structure import Structure, flatten
-from ..tensor import FLOAT32, FUNCTIONS, INT64, Array, Tensor
+from ..tensor import FLOAT32, FUNCTIONS, Array, Expression, Tensor
+from .on_arrays import run_at_once, run_kept, run_without_arrays
 
 TensorLike = Any
 """An argument of a function: a Tensor, a Parameter, an array or a number."""
+
+Run = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], Any]
+"""A way to run a function on arrays: of the function, positional and named arguments."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+# Decorators that declare functions.
+
+
 def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A function of tensors that also runs on arrays, at once, where no network is being recorded."""
-    return _entered(body, run_kept)
+    """Declare a function that records others; outside of networks it runs on arrays at once."""
+    return _entered(body, _checked(body), run_kept)
 
 
 def at_once(body: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The same for functions that change arrays, such as statistics, which no kept program could."""
-    return _entered(body, run_at_once)
+    """Declare a function that changes arrays, such as statistics, which no kept program could."""
+    return _entered(body, _checked(body), run_at_once)
 
 
 def creating(body: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The same for functions that make tensors out of sizes alone, which need no arrays and may draw random numbers."""
-    return _entered(body, _run_without_arrays)
+    """Declare a function that makes tensors out of sizes alone: it needs no arrays and may draw random numbers."""
+    return _entered(body, _checked(body), run_without_arrays)
+
+
+def elementwise(
+    kernel: Any = None, *, method: bool = True, **facts: Any
+) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Declare an operation by a function whose body computes arrays; facts are fields of :class:`Declaration`."""
+
+    def declared(body: Callable[_P, _T]) -> Callable[_P, _T]:
+        hints, arguments = _annotations(body), _arguments_of(body)
+        kinds, attributes = (tuple(h for h in hints if (h in OPERAND_KINDS) is operand) for operand in (True, False))
+        operation = declare(Declaration(body.__name__, kinds, body, kernel, attributes=attributes, **facts))
+
+        @wraps(body)
+        def recorded(*given: Any, **named: Any) -> Any:
+            return record(operation, *arguments(given, named))
+
+        call = _entered(body, with_flags(body, recorded), run_kept)
+        if method:
+            setattr(Expression, operation.name, call)
+        return call
+
+    return declared
+
+
+def composite(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Declare a function by its meaning in other functions; it keeps its name in the graph."""
+    name, hints, arguments = body.__name__, _annotations(body), _arguments_of(body)
+    names = body.__code__.co_varnames
+
+    @wraps(body)
+    def recorded(*given: Any, **named: Any) -> Any:
+        values = arguments(given, named)
+        operands = [numbers(x, name) for x, hint in zip(values, hints, strict=True) if hint in OPERAND_KINDS]
+        attributes = list(zip(names, values, strict=False))[len(operands) :]
+        return operands[0].graph.append(operations.Composite(name, operands, attributes))
+
+    COMPOSITES[name] = _checked(body)
+    return _entered(body, with_flags(body, recorded), run_kept)
 
 
 def for_ranks(body: Callable[Concatenate[str, int, _P], _T], ranks: str = "123") -> list[Callable[_P, _T]]:
-    """The functions of signals, images and volumes that are one with the number of axes: "conv2d" and 2 are its first arguments."""
+    """Declare functions of signals, images and volumes by one whose first arguments are their name and the number of axes."""
     made = []
     for axes, kind, kernel in ((1, "signals", "K"), (2, "images", "KH, KW"), (3, "volumes", "KD, KH, KW")):
         if str(axes) in ranks:
@@ -58,135 +99,61 @@ def for_ranks(body: Callable[Concatenate[str, int, _P], _T], ranks: str = "123")
             own.__qualname__, own.__module__ = name, body.__module__
             own.__doc__ = (body.__doc__ or "").format(axes=axes, images=kind, kernel=kernel)
             own.__signature__ = signature(body).replace(parameters=list(signature(body).parameters.values())[2:])
-            made.append(_entered(own, run_kept, name, axes))
+            recorded: Any = partial(_checked(own), name, axes)
+            recorded.__name__ = name
+            made.append(_entered(own, recorded, run_kept))
     return made
 
 
-def _entered(body: Callable[_P, _T], run: Callable[..., Any], *first: Any) -> Callable[_P, _T]:
-    """The function as users call it, registered in the table of functions; ``run`` runs it outside of a network."""
-    checked: Any = with_flags(body, spelled(body))
-    if first:
-        checked = partial(checked, *first)
-        checked.__name__ = body.__name__
+def _entered(body: Callable[_P, _T], recorded: Callable[..., _T], run: Run) -> Callable[_P, _T]:
+    """The function as users call it, registered in the table of functions.
+
+    ``recorded`` records a call of ``body`` in the current graph; ``run`` runs it where there is none.
+    """
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         graph = current_graph()
         if graph is None:
-            result: _T = run(checked, given, named)
-            return result
+            return run(recorded, given, named)  # type: ignore[no-any-return]  # arrays take the place of tensors
         with graph.calling(function=body.__name__):
-            return checked(*given, **named)
+            return recorded(*given, **named)
 
     FUNCTIONS[body.__name__] = call
     return call
 
 
-def run_at_once(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The result of a function on arrays."""
-    if not any(map(_is_array, flatten([list(given), dict(named)])[0])):
-        raise TypeError(
-            f"{body.__name__}: there is no array among its arguments, and no network is being recorded. Pass arrays, or call it "
-            "in forward() of a module."
-        )
-    return _run(body, given, named, 0)
+def _checked(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """``body`` with errors for misspelled keywords and for flags that are not booleans."""
+    return with_flags(body, spelled(body))
 
 
-def _run_without_arrays(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    return _run(body, given, named, next_seed())
+def _annotations(body: Callable[..., Any]) -> list[str]:
+    """The annotations of arguments, as text."""
+    return [hint for name, hint in body.__annotations__.items() if name != "return"]
 
 
-def _run(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], seed: int) -> Any:
-    everything, form = flatten([list(given), dict(named)])
-    arrays = iter(form.fill(x.data if isinstance(x, Parameter) else x for x in everything))
-    graph = Graph(np.random.RandomState(seed))
-    with recording(graph):
-        outputs, structure = flatten(body(*next(arrays), **next(arrays)))
-    graph.finish(outputs)
-    program = Program(graph, {}, training=False)
-    program.forward()
-    return structure.fill(array.copy() for array in program.outputs)
+def _arguments_of(body: Callable[..., Any]) -> Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Any]]:
+    """A function that gives the arguments of a call of ``body`` in order, defaults included."""
+    count, defaults, bind = len(_annotations(body)), getattr(body, "__defaults__", None) or (), None
+
+    def arguments(given: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        nonlocal bind
+        if not named and count - len(defaults) <= len(given) <= count:
+            return given if len(given) == count else (*given, *defaults[len(given) - count :])
+        bind = bind or signature(body).bind
+        try:
+            bound = bind(*given, **named)
+        except TypeError:
+            spelled(body)(*given, **named)  # explains what is wrong with the arguments
+            raise
+        bound.apply_defaults()
+        return bound.args
+
+    return arguments
 
 
-# Programs that are kept: those of functions on arrays of these shapes, for each thread.
-
-_MOST_KEPT = 256
-_LARGEST_KEPT = 1 << 20  # bytes of the values of a program
-_PLAIN = (int, float, bool, str, type(None))
-
-
-class _Kept(local):
-    def __init__(self) -> None:
-        self.programs: dict[Any, tuple[Program, Structure] | None] = {}  # None where none can be kept
-
-
-_kept = _Kept()
-
-
-def run_kept(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The same as ``run_at_once``, by a program that is kept for the next call on arrays of these shapes, if there can be one."""
-    arrays: list[Array] = []
-    noted: list[Any] = [body, engines.arithmetic(), *named]
-    if not all([_note(x, noted, arrays) for x in (*given, *named.values())]) or not arrays or wide.active():
-        return run_at_once(body, given, named)
-    key = tuple(noted)
-    kept = _kept.programs.get(key)
-    if kept is None and key not in _kept.programs:
-        kept = _kept.programs[key] = _made_for(body, given, named)
-        if len(_kept.programs) > _MOST_KEPT:
-            del _kept.programs[next(iter(_kept.programs))]
-    if kept is None:
-        return run_at_once(body, given, named)
-    program, structure = kept
-    for target, x in zip(program.inputs, arrays, strict=True):
-        target[...] = x
-    program.forward()
-    if structure.kind is None:
-        return program.outputs[0].copy()
-    return structure.fill(array.copy() for array in program.outputs)
-
-
-def _note(x: Any, noted: list[Any], arrays: list[Array]) -> bool:
-    """Note what a program depends on; False if that cannot be told."""
-    kind = type(x)
-    if kind is np.ndarray and x.dtype.kind in "fiu":
-        arrays.append(x)
-        noted += (x.shape, x.dtype.kind)
-    elif kind in _PLAIN:
-        noted += (kind, x if x or kind is not float else repr(x))  # -0.0 is 0.0, but not the same number
-    elif kind in (tuple, list):
-        noted += (kind, len(x))
-        return all([_note(part, noted, arrays) for part in x])
-    else:
-        return False
-    return True
-
-
-def _made_for(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Program, Structure] | None:
-    """A program with inputs for the arrays; None if there is none, or if it could differ from one that knows their numbers."""
-    graph = Graph(np.random.RandomState(0))
-    everything, form = flatten([list(given), dict(named)])
-    filled = iter(
-        form.fill(
-            graph.input(x.shape, FLOAT32 if x.dtype.kind == "f" else INT64) if isinstance(x, np.ndarray) else x
-            for x in everything
-        )
-    )
-    types = [x.dtype for x in graph.inputs]
-    try:
-        with recording(graph):
-            outputs, structure = flatten(body(*next(filled), **next(filled)))
-        graph.finish(outputs)
-        if types != [x.dtype for x in graph.inputs] or any(step.random for step in graph.operations):
-            return None
-        program = Program(graph, {}, training=False)
-    except Exception:  # which the run on numbers explains
-        return None
-    return (program, structure) if program.arena_bytes <= _LARGEST_KEPT else None
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, (np.ndarray, Parameter))
+# Arguments.
 
 
 def open_graph() -> Graph:
@@ -248,41 +215,25 @@ def held_together(graph: Graph, *given: TensorLike, who: str) -> list[Any]:
     return [graph.parameter(x, own=False) if isinstance(x, Parameter) else x for x in held]
 
 
-def entered(graph: Graph, operation: Declaration, given: Sequence[Any]) -> Tensor:
-    """Record a declared operation on values, arrays and numbers."""
-    with graph.calling(function=operation.name):
-        return record(operation, *given)
-
-
 def applied(name: str, *given: Any) -> Tensor:
     """Record a declared operation by its name."""
-    return entered(open_graph(), OPERATIONS[name], given)
+    with open_graph().calling(function=name):
+        return record(OPERATIONS[name], *given)
 
 
 def record(operation: Declaration, *given: Any) -> Tensor:
+    """Record a declared operation on tensors, arrays and numbers."""
     whole = operation.is_whole(given)
     simpler = None if whole or operation.in_floats is None else operation.in_floats(*given)
     if simpler is not None:
         return simpler
-    name = operation.name
+    name, count = operation.name, len(operation.kinds)
     operands = [_operand(x, kind, whole, name) for x, kind in zip(given, operation.kinds, strict=False)]
-    graph, first = operands[0].graph, operands[0]
+    graph = operands[0].graph
     for i, x in enumerate(operands[1:], 1):  # a layer takes the same memory once, or in one shape
         if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
             operands[i] = graph.append(operations.Expand(x, Tensor(graph, x.shape, x.dtype)))
-    if not operation.attributes:
-        return graph.append(Node(name, operands))
-    attributes = [
-        axes_of(first, x, name) if kind == "Axes" else axis_of(first, x, name) if kind == "Axis" else x
-        for x, kind in zip(given[len(operands) :], operation.attributes, strict=True)
-    ]
-    return graph.append(Node(name, operands, attributes))
-
-
-def record_composite(name: str, arguments: Mapping[str, Any], kinds: Mapping[str, str]) -> Tensor:
-    operands = [numbers(x, name) for key, x in arguments.items() if kinds[key] == "Floats"]
-    attributes = tuple((key, x) for key, x in arguments.items() if kinds[key] != "Floats")
-    return operands[0].graph.append(operations.Composite(name, operands, attributes))
+    return graph.append(Node(name, operands, given[count:]))
 
 
 def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
@@ -311,25 +262,3 @@ def with_shape(x: Tensor, shape: Sequence[AnySize]) -> Tensor:
     if is_same_shape(shape, x.shape):
         return x
     return x.reshape(shape) if isinstance(x.leaf, np.ndarray) else Tensor(x.graph, shape, source=x)
-
-
-def axis_of(x: Tensor, dim: Any, who: str, *, extra: int = 0) -> int:
-    """The axis that ``dim`` names, counted from 0; ``extra`` allows one behind the last, for new axes."""
-    rank = x.ndim + extra
-    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
-        axes = "no axes" if rank == 0 else "only axis 0" if rank == 1 else f"the axes 0 to {rank - 1}"
-        raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has {axes}.")
-    return int(dim) % rank
-
-
-def axes_of(x: Tensor, dim: Any, who: str) -> tuple[int, ...]:
-    """Several axes, each once; None stands for all. Of a single number, 0 and -1 stand for it, as in PyTorch."""
-    if dim is None:
-        return tuple(range(x.ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    if x.ndim == 0 and len(given) == 1 and given[0] in (0, -1) and not isinstance(given[0], bool):
-        return ()
-    axes = [axis_of(x, d, who) for d in given]
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{who}: dim {dim} names an axis twice.")
-    return tuple(sorted(axes))

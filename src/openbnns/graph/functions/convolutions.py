@@ -75,10 +75,10 @@ def _kernel(weight: Any, axes: int, who: str, channels: str) -> tuple[int, ...]:
 
 
 def convolved(
-    who: str, input: TensorLike, weight: TensorLike, bias: TensorLike, window: Window, groups: int = 1, padding_mode: str = "zeros",
-    extra: Sequence[int] | None = None,
+    who: str, input: TensorLike, weight: TensorLike, bias: TensorLike, window: Window, groups: int = 1,
+    padding_mode: str = "zeros", extra: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution, or with ``extra``, the elements behind its last window, a transposed one."""
+    """Record a convolution; or a transposed one if ``extra`` gives the number of elements behind its last window."""
     x, axes = numbers(input, who), len(window.kernel)
     w, b = held_together(x.graph, weight, bias, who=who)
     check_rank(who, x, axes + 1, AXES[axes])
@@ -92,7 +92,9 @@ def convolved(
     if padding_mode != "zeros" and any(map(any, window.edges)):
         x, window = operations.pad(x, [*outside, *window.edges], padding_mode, f"{who}: padding"), window.inside
     if axes == 3:
-        _require_results(who, window, image, window.counts(image) if extra is None else window.spread(image, extra), extra)
+        _require_results(
+            who, window, image, window.counts(image) if extra is None else window.spread(image, extra), extra
+        )
         kernels, added = (x.graph.parameter(v, own=False) if isinstance(v, Parameter) else v for v in (w, b))
         return _of_volumes(x, kernels, added, window, groups, extra)
     if extra is None:
@@ -126,8 +128,8 @@ def _require_results(
         order = {1: "", 2: " (height x width)", 3: " (depth first)"}[len(image)]
         padding = tuple(a if a == b else (a, b) for a, b in window.edges)
         raise ValueError(
-            f"{who}: {IMAGES[len(image)].format(*image)}{order} leaves nothing with kernel {window.kernel} and padding {padding}. "
-            f"Use larger inputs, {'more' if extra is None else 'less'} padding or smaller kernels."
+            f"{who}: {IMAGES[len(image)].format(*image)}{order} leaves nothing with kernel {window.kernel} and padding "
+            f"{padding}. Use larger inputs, {'more' if extra is None else 'less'} padding or smaller kernels."
         )
 
 
@@ -163,4 +165,6 @@ def _of_volumes(
     depth = stacks.shape[1]
     images = stacks.reshape((count * depth, x.shape[1] * frames, *x.shape[3:]))
     y = convolved("", images, merged, bias, flat, groups)
-    return permute(y.reshape((count, depth, kernels.shape[0], *y.shape[2:])), 0, 2, 1, 3, 4)
+    y = y.reshape((count, depth, kernels.shape[0], *y.shape[2:]))
+    result: Tensor = permute(y, 0, 2, 1, 3, 4)
+    return result

@@ -12,9 +12,9 @@ import numpy as np
 
 from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryFunction, ArithmeticUnaryFunction
 from .. import operations
-from ..declared import OPERATIONS, AnyType, Declaration, Floats, Joined, Mask, elementwise, is_number
+from ..declared import AnyType, Declaration, Floats, Joined, Mask, declare, is_number
 from ..tensor import FUNCTIONS, Tensor
-from .base import TensorLike, function, numbers, record, value
+from .base import TensorLike, elementwise, function, numbers, record, value
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp", "clamp_max",
@@ -42,23 +42,23 @@ def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
 # Arithmetic.
 
 
-def _sum(a: TensorLike, b: TensorLike) -> Tensor | None:
+def _sum_with_number(a: TensorLike, b: TensorLike) -> Tensor | None:
     return _line(a, 1, b, "add") if is_number(b) else _line(b, 1, a, "add") if is_number(a) else None
 
 
-def _difference(a: TensorLike, b: TensorLike) -> Tensor | None:
+def _difference_with_number(a: TensorLike, b: TensorLike) -> Tensor | None:
     return _line(a, 1, -b, "sub") if is_number(b) else _line(b, -1, a, "sub") if is_number(a) else None
 
 
-def _product(a: TensorLike, b: TensorLike) -> Tensor | None:
+def _product_with_number(a: TensorLike, b: TensorLike) -> Tensor | None:
     return _line(a, b, 0, "mul") if is_number(b) else _line(b, a, 0, "mul") if is_number(a) else None
 
 
-def _quotient(a: TensorLike, b: TensorLike) -> Tensor | None:
+def _quotient_by_number(a: TensorLike, b: TensorLike) -> Tensor | None:
     return _line(a, 1 / b, 0, "div") if is_number(b) and b else None
 
 
-def _power(x: TensorLike, exponent: TensorLike) -> Tensor | None:
+def _plain_power(x: TensorLike, exponent: TensorLike) -> Tensor | None:
     if not is_number(exponent) or exponent not in (*_POWERS, 1, 3):
         return None
     if exponent == 3:
@@ -67,14 +67,9 @@ def _power(x: TensorLike, exponent: TensorLike) -> Tensor | None:
     return numbers(x, "pow") if exponent == 1 else FUNCTIONS[_POWERS[exponent]](x)
 
 
-@elementwise(_TWO.ADD, native="add", in_floats=_sum, name="add")
-def _add(input: Joined, other: Joined) -> Any:
-    return np.add(input, other)
-
-
-@elementwise(_TWO.SUBTRACT, native="sub", in_floats=_difference, name="sub")
-def _sub(input: Joined, other: Joined) -> Any:
-    return np.subtract(input, other)
+_JOINED, _INTEGERS = ("Joined", "Joined"), ("Integers", "Integers")
+_ADD = declare(Declaration("add", _JOINED, np.add, _TWO.ADD, native="add", in_floats=_sum_with_number))
+_SUB = declare(Declaration("sub", _JOINED, np.subtract, _TWO.SUBTRACT, native="sub", in_floats=_difference_with_number))
 
 
 @function
@@ -82,7 +77,7 @@ def add(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
     """``input + alpha * other``."""
     if alpha != 1:
         other = alpha * other if is_number(other) else mul(other, alpha)
-    return record(OPERATIONS["add"], input, other)
+    return record(_ADD, input, other)
 
 
 @function
@@ -92,22 +87,22 @@ def sub(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Any:
         if is_number(input) and not is_number(other):
             return add(mul(other, -alpha), input)
         other = alpha * other if is_number(other) else mul(other, alpha)
-    return record(OPERATIONS["sub"], input, other)
+    return record(_SUB, input, other)
 
 
-@elementwise(_TWO.MULTIPLY, native="mul", in_floats=_product)
+@elementwise(_TWO.MULTIPLY, native="mul", in_floats=_product_with_number)
 def mul(input: Joined, other: Joined) -> Any:
     """``input * other``."""
     return np.multiply(input, other)
 
 
-@elementwise(_TWO.DIVIDE, in_floats=_quotient)
+@elementwise(_TWO.DIVIDE, in_floats=_quotient_by_number)
 def div(input: Floats, other: Floats) -> Any:
     """``input / other``."""
     return np.true_divide(input, other)
 
 
-@elementwise(_TWO.POW, in_floats=_power)
+@elementwise(_TWO.POW, in_floats=_plain_power)
 def pow(input: Joined, exponent: Joined) -> Any:
     """``input ** exponent``."""
     return np.power(input, exponent)
@@ -378,12 +373,25 @@ def trunc_divide(input: Joined, other: Joined) -> Any:
     """The quotient rounded towards 0, through which no gradient goes."""
     if any(x.dtype == object for x in map(np.asarray, (input, other))):
         return _towards_zero(input, other)
-    return np.trunc(input / other) if np.result_type(input, other).kind == "f" else (input - np.fmod(input, other)) // other
+    return (
+        np.trunc(input / other)
+        if np.result_type(input, other).kind == "f"
+        else (input - np.fmod(input, other)) // other
+    )
 
 
 _towards_zero: Any = np.frompyfunc(lambda a, b: a // b if (a < 0) is (b < 0) else -(-a // b), 2, 1)  # of sizes
-for _function in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.gcd, np.lcm):
-    OPERATIONS[_function.__name__] = Declaration(_function.__name__, ("Joined", "Joined"), _function)
+
+
+# Operators of files, without a function.
+
+declare(Declaration("bitwise_and", _INTEGERS, np.bitwise_and))
+declare(Declaration("bitwise_or", _INTEGERS, np.bitwise_or))
+declare(Declaration("bitwise_xor", _INTEGERS, np.bitwise_xor))
+declare(Declaration("left_shift", _INTEGERS, np.left_shift))
+declare(Declaration("right_shift", _INTEGERS, np.right_shift))
+declare(Declaration("gcd", _INTEGERS, np.gcd))
+declare(Declaration("lcm", _INTEGERS, np.lcm))
 
 
 # Comparisons, logic and choices.
@@ -517,7 +525,8 @@ def clamp(input: TensorLike, min: TensorLike = None, max: TensorLike = None) -> 
     if min is None and max is None:
         raise ValueError("clamp: neither min nor max is given. Pass at least one of them.")
     x = value(input, "clamp")
-    if isinstance(min, (int, float)) and isinstance(max, (int, float)) and (x.dtype.kind == "f" or float in (type(min), type(max))):
+    plain = isinstance(min, (int, float)) and isinstance(max, (int, float))
+    if plain and (x.dtype.kind == "f" or float in (type(min), type(max))):
         x = numbers(x, "clamp")
         return x.graph.append(operations.Activation(x.graph, x, ActivationFunction.clamp((float(min), float(max)))))
     if min is not None:

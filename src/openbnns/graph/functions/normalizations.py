@@ -99,7 +99,9 @@ def channel_norm(
     if (mean is None) != (variance is None):
         raise ValueError(f"{who}: running_mean and running_var belong together. Give both, or neither.")
     if x.ndim not in (2, 3, 4, 5):
-        raise ValueError(f"{who}: needs samples with channels and at most three axes behind them, but gets {x.shape[1:]}.")
+        raise ValueError(
+            f"{who}: needs samples with channels and at most three axes behind them, but gets {x.shape[1:]}."
+        )
     made = NormalizationType.batch if kind == "batch" else NormalizationType.instance
     type = made(moving_mean=mean, moving_variance=variance)
     return _normalized(who, x, type, _as_image(x), (int(x.shape[1]),), weight, bias, 1 - momentum, eps)
@@ -137,14 +139,16 @@ def _normalized(
     who: str, x: Tensor, kind: NormalizationType, sample: Sequence[AnySize], shape: Sequence[Any], weight: TensorLike,
     bias: TensorLike, momentum: float, eps: float,
 ) -> Tensor:  # fmt: skip
-    """With weights of a shape: a parameter of the network as it is, which may be fused, and anything else as a value."""
-    held: list[Any] = []
-    for name, given in (("weight", weight), ("bias", bias)):
+    """Record a normalization whose weight and bias, if given, must have this shape."""
+
+    def held(given: TensorLike, name: str) -> Any:
         one = None if given is None else held_weight(x.graph, given, f"{who}: {name}")
         if one is not None and not is_same_shape(one.shape, shape):
             raise ValueError(f"{who}: {name} has shape {one.shape}, but {tuple(shape)} is needed.")
-        held.append(one)
-    return record_normalization(x.graph, x, kind, sample, *held, momentum, float(eps))
+        return one
+
+    gamma, beta = held(weight, "weight"), held(bias, "bias")
+    return record_normalization(x.graph, x, kind, sample, gamma, beta, momentum, float(eps))
 
 
 def record_normalization(

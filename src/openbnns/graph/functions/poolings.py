@@ -35,7 +35,9 @@ __all__ = [
 # Any windows.
 
 
-def pooled(who: str, input: TensorLike, case: str, window: Window, counted: Any = "window", scale: float = 1.0) -> Tensor:
+def pooled(
+    who: str, input: TensorLike, case: str, window: Window, counted: Any = "window", scale: float = 1.0
+) -> Tensor:
     """A pooling of windows; see :class:`operations.Pooling` for ``case``, ``counted`` and ``scale``."""
     x, axes = numbers(input, who), len(window.kernel)
     check_rank(who, x, axes + 1, AXES[axes])
@@ -45,7 +47,7 @@ def pooled(who: str, input: TensorLike, case: str, window: Window, counted: Any 
         flat, deep = window.along(slice(1, 3)), window.along(slice(0, 1))
         frames = pooled(who, x.reshape((count, channels * depth, *image)), case, flat, counted)
         columns, small = frames.reshape((count, channels, depth, product(frames.shape[2:]))), frames.shape[2:]
-        deep = replace(deep, **{name: (*getattr(deep, name), 1) for name in ("kernel", "stride", "dilation")}, edges=(*deep.edges, (0, 0)))
+        deep = Window((*deep.kernel, 1), (*deep.stride, 1), (*deep.dilation, 1), (*deep.edges, (0, 0)), deep.ceil)
         y = pooled(who, columns, case, deep, counted)
         y = y.reshape((*y.shape[:3], *small))
         return y if scale == 1 else mul(y, scale)
@@ -76,8 +78,8 @@ def _reaching(window: Window, image: Sequence[AnySize]) -> Any:
 def require_windows(who: str, x: Tensor, counts: Sequence[AnySize], window: Window) -> None:
     if not are_at_least(1, counts):
         raise ValueError(
-            f"{who}: {IMAGES[x.ndim - 2].format(*x.shape[2:])} is smaller than the window {window.kernel}. Use larger inputs or smaller "
-            "windows."
+            f"{who}: {IMAGES[x.ndim - 2].format(*x.shape[2:])} is smaller than the window {window.kernel}. Use larger inputs or "
+            "smaller windows."
         )
 
 
@@ -140,10 +142,20 @@ def avg_pool(
 
 
 def lp_pool(
-    who: str, axes: int, input: TensorLike, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
+    who: str,
+    axes: int,
+    input: TensorLike,
+    norm_type: float,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    ceil_mode: bool = False,
 ) -> Any:
     """The p-norm of every window of {images}; see LPPool{axes}d."""
-    x, window, p = numbers(input, who), plain_window(who, axes, kernel_size, stride, 0, 1, ceil_mode), checked_norm(who, norm_type)
+    x, window, p = (
+        numbers(input, who),
+        plain_window(who, axes, kernel_size, stride, 0, 1, ceil_mode),
+        checked_norm(who, norm_type),
+    )
     if p == 2:
         y, shares = pooled(who, x, "l2_norm", window), window.shares(x.shape[2:], padded=True)
         return y if shares is None else mul(y, np.sqrt(shares))
@@ -163,7 +175,11 @@ def max_unpool(
     output_size: Any = None,
 ) -> Any:  # fmt: skip
     """Values where the indices of a maximum pooling say, zeros elsewhere; see MaxUnpool{axes}d."""
-    x, places, window = numbers(input, who), indices_of(indices, who), plain_window(who, axes, kernel_size, stride, padding)
+    x, places, window = (
+        numbers(input, who),
+        indices_of(indices, who),
+        plain_window(who, axes, kernel_size, stride, padding),
+    )
     check_rank(who, x, axes + 1, AXES[axes])
     if x.shape[1:] != places.shape[1:]:
         raise ValueError(f"{who}: values {x.shape} and indices {places.shape} must have the same shape.")

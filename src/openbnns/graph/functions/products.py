@@ -87,7 +87,9 @@ def bmm(input: TensorLike, mat2: TensorLike) -> Any:
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> Any:
     """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
     x = numbers(input, "linear")
-    weight, bias = (given.leaf if isinstance(getattr(given, "leaf", None), Parameter) else given for given in (weight, bias))
+    weight, bias = (
+        given.leaf if isinstance(getattr(given, "leaf", None), Parameter) else given for given in (weight, bias)
+    )
     if len(weight.shape) == 1:  # that of one output, which has no axis
         y = matmul(x, weight)
         return y if bias is None else add(y, bias)

@@ -9,11 +9,11 @@ import numpy as np
 
 from ... import ReductionFunction
 from .. import operations
-from ..declared import Axes, Axis, Joined, elementwise
+from ..declared import Axes, Axis, Joined
 from ..sizes import AnySize, Shape, Size, broadcast, is_same, is_same_shape, product
 from ..tensor import Tensor
 from .arrangements import diagonal
-from .base import TensorLike, axes_of, axis_of, function, numbers, value
+from .base import TensorLike, axes_of, axis_of, elementwise, function, numbers, value
 from .elementwise import abs, add, as_numbers, clamp, div, eq, mul, ne, pow, sqrt, square, sub, where
 from .shapes import expand
 

@@ -71,9 +71,7 @@ def checked_options(
     who: str, size: Any, scale_factor: Any, mode: Any, align_corners: bool | None, recompute_scale_factor: bool | None
 ) -> tuple[Any, Any, Any, bool, bool]:
     if (size is None) == (scale_factor is None):
-        raise ValueError(
-            f"{who}: give either size or scale_factor, not {'both' if size is not None else 'neither'}."
-        )
+        raise ValueError(f"{who}: give either size or scale_factor, not {'both' if size is not None else 'neither'}.")
     aligned = optional_flag(align_corners, f"{who}: align_corners")
     recomputed = optional_flag(recompute_scale_factor, f"{who}: recompute_scale_factor")
     if mode not in _MODES:
@@ -83,7 +81,13 @@ def checked_options(
     if recomputed and size is not None:
         raise ValueError(f"{who}: recompute_scale_factor goes with scale_factor, but size is given. Leave it out.")
     factors = tuple(map(float, scale_factor)) if isinstance(scale_factor, Sequence) else _number(scale_factor, who)
-    return size if size is None or isinstance(size, int) else tuple(size), factors, mode, bool(aligned), bool(recomputed)
+    return (
+        size if size is None or isinstance(size, int) else tuple(size),
+        factors,
+        mode,
+        bool(aligned),
+        bool(recomputed),
+    )
 
 
 def resized(
@@ -101,14 +105,10 @@ def resized(
     else:
         factors = scale_factor if isinstance(scale_factor, tuple) else (scale_factor,) * axes
         if len(factors) != axes or min(factors) <= 0:
-            raise ValueError(
-                f"{who}: scale_factor is {scale_factor}. Pass one positive number, or one per axis."
-            )
+            raise ValueError(f"{who}: scale_factor is {scale_factor}. Pass one positive number, or one per axis.")
         sizes = tuple(math.floor(n * f) for n, f in zip(image, factors, strict=True))
         if min(sizes) < 1:
-            raise ValueError(
-                f"{who}: scale_factor {scale_factor} leaves nothing of {image}. Use a larger one."
-            )
+            raise ValueError(f"{who}: scale_factor {scale_factor} leaves nothing of {image}. Use a larger one.")
         if not recompute_scale_factor and not align_corners:
             exact = [n * f == m for n, m, f in zip(image, sizes, factors, strict=True)]
             ratios = [None if e else 1 / f for e, f in zip(exact, factors, strict=True)]
@@ -120,7 +120,9 @@ def resized(
         for axis, numbers in enumerate(places):
             x = index_select(x, axis + 2, numbers)
         return x
-    return resampled(x, [_weights(mode, align_corners, *each) for each in zip(map(int, image), sizes, ratios, strict=True)])
+    return resampled(
+        x, [_weights(mode, align_corners, *each) for each in zip(map(int, image), sizes, ratios, strict=True)]
+    )
 
 
 def _nearest(mode: str, n: int, m: int, ratio: float | None) -> Array:
@@ -169,7 +171,12 @@ def _cubic(t: Array, a: float = -0.75) -> list[tuple[int, Array]]:
 @function
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Any:
     """Channels as pixels: (C r², H, W) -> (C, H r, W r); see PixelShuffle."""
-    return shuffled("pixel_shuffle", numbers(input, "pixel_shuffle"), positive(upscale_factor, "pixel_shuffle: upscale_factor"), back=False)
+    return shuffled(
+        "pixel_shuffle",
+        numbers(input, "pixel_shuffle"),
+        positive(upscale_factor, "pixel_shuffle: upscale_factor"),
+        back=False,
+    )
 
 
 @function
@@ -183,7 +190,9 @@ def shuffled(who: str, x: Tensor, r: int, *, back: bool) -> Tensor:
     check_rank(who, x, 3, AXES[2])
     count, c, h, w = x.shape
     if back and (h % r or w % r):
-        raise ValueError(f"{who}: images of {h} x {w} pixels are not made of blocks of {r} x {r}. Use multiples of {r}.")
+        raise ValueError(
+            f"{who}: images of {h} x {w} pixels are not made of blocks of {r} x {r}. Use multiples of {r}."
+        )
     if not back and c % (r * r):
         raise ValueError(
             f"{who}: {c} channels do not make blocks of {r} x {r} pixels. Use a multiple of {r * r} channels."

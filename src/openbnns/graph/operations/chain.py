@@ -14,8 +14,8 @@ from ..operation import Operation
 from ..tensor import FLOAT32, Array, Tensor
 from .activation import IDENTITY, Activation, is_elementwise
 from .base import Sizes, merged_axes
-from .node import Node
 from .moves import Detach
+from .node import Node
 from .quantized import ToBytes
 
 _AXES = 3  # of native chains

@@ -1,4 +1,4 @@
-"""One application of a declared operation: elementwise, of tensors that are broadcast."""
+"""One application of a declared operation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ... import (
     TernaryArithmeticLayer,
     UnaryArithmeticLayer,
 )
+from ..._flags import flag
 from .. import sizes
 from ..calls import Calls, PlanCall, by_element, computing
+from ..checks import axes_of, axis_of
 from ..declared import OPERATIONS
 from ..operation import Operation
 from ..sizes import is_same
@@ -23,7 +25,19 @@ from .base import ShapedOperation, Sizes, merged_axes, shape, summed, wanted
 _LAYERS: Any = {1: UnaryArithmeticLayer, 2: BinaryArithmeticLayer, 3: TernaryArithmeticLayer}
 _NAMES = {1: ("input",), 2: ("input_a", "input_b"), 3: ("input_a", "input_b", "input_c")}
 _LINEAR = {ArithmeticBinaryFunction.ADD, ArithmeticBinaryFunction.SUBTRACT}
+_ALLOWED = {"Floats": FLOAT32, "Mask": FLOAT32, "Integers": INT64}  # element types of operands, by annotation
 _PASSED_ON = {"add": (0, 1), "sub": (0,)}  # operands whose gradient is that of the result
+
+
+def _flag(x: Tensor, given: Any, who: str) -> bool:
+    return flag(given, who)
+
+
+_CHECKS: dict[str, Callable[[Tensor, Any, str], Any]] = {
+    "Axes": axes_of,
+    "Axis": axis_of,
+    "bool": _flag,
+}  # of attributes
 
 
 class Node(ShapedOperation, ActivatedOperation):
@@ -36,10 +50,11 @@ class Node(ShapedOperation, ActivatedOperation):
     is_pure = True
 
     def __init__(self, name: str, operands: Sequence[Tensor], attributes: Sequence[Any] = ()) -> None:
-        self.name, self.declared, self.attributes = name, OPERATIONS[name], tuple(attributes)
-        if len(operands) != len(self.declared.kinds):
-            raise ValueError(f"{name}: {len(operands)} operands, but it has {len(self.declared.kinds)}.")
-        whole = any(x.dtype is not FLOAT32 for x in operands) and self.declared.is_whole(operands)
+        if name not in OPERATIONS:
+            raise ValueError(f"there is no operation {name!r:.60}")
+        self.name, self.declared = name, OPERATIONS[name]
+        whole = self._is_whole(operands)
+        self.attributes = self._checked(attributes, operands[0]) if attributes or self.declared.attributes else ()
         self.function = None if whole else self.declared.kernel
         self.is_mask = self.declared.is_mask
         self.takes_integers = self.is_mask or whole
@@ -50,7 +65,31 @@ class Node(ShapedOperation, ActivatedOperation):
         if self.declared.infer is None:
             super().__init__(operands, broadcast(operands, name, dtype))
         else:
-            super().__init__(operands, Tensor(operands[0].graph, self.declared.infer(operands[0].shape, *attributes), dtype))
+            super().__init__(
+                operands, Tensor(operands[0].graph, self.declared.infer(operands[0].shape, *self.attributes), dtype)
+            )
+
+    def _is_whole(self, operands: Sequence[Tensor]) -> bool:
+        """True if the operation computes integers. Refuse operands that the declaration does not allow."""
+        kinds = self.declared.kinds
+        types = [x.dtype for x in operands if isinstance(x, Tensor)]
+        if len(types) != len(kinds) or len(operands) != len(kinds):
+            raise ValueError(f"{self.name}: takes {len(kinds)} tensors, not {operands!r:.80}.")
+        if types.count(FLOAT32) == len(types) and "Integers" not in kinds:
+            return False
+        joined = {dtype for dtype, kind in zip(types, kinds, strict=True) if kind == "Joined"}
+        fits = all(_ALLOWED.get(kind, dtype) == dtype for dtype, kind in zip(types, kinds, strict=True))
+        if len(joined) > 1 or not fits:
+            listed = ", ".join(map(str, types))
+            raise ValueError(f"{self.name}: computes with {' and '.join(kinds)} operands, not with {listed}.")
+        return INT64 in joined or "Integers" in kinds
+
+    def _checked(self, attributes: Sequence[Any], x: Tensor) -> tuple[Any, ...]:
+        """The attributes in the form that is computed with; axes are counted from 0."""
+        declared = self.declared.attributes
+        if len(attributes) != len(declared):
+            raise ValueError(f"{self.name}: takes {len(declared)} attributes, not {attributes!r:.80}.")
+        return tuple(_CHECKS[kind](x, given, self.name) for kind, given in zip(declared, attributes, strict=True))
 
     @property
     def changes_gradient(self) -> bool:  # type: ignore[override]

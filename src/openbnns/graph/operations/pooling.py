@@ -49,7 +49,7 @@ class Pooling(Operation):
         super().__init__([x], Tensor(x.graph, (*x.shape[:2], *window.counts(x.shape[2:]))))
 
     def _factors(self, x: Array) -> Array | float | None:
-        """What the layer's means over whole windows are multiplied by: one number, or one per pixel of the output."""
+        """The factor of the layer's means over whole windows: one number, or one per pixel of the output."""
         shares = self.window.shares(x.shape[2:], padded=True) if self.counted == "padded" else None
         return (None if self.scale == 1 else self.scale) if shares is None else self.scale * shares
 

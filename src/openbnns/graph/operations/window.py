@@ -86,7 +86,7 @@ class Window:
     def filling(
         self, image: Sequence[AnySize], sizes: Sequence[AnySize], extra: Sequence[int], *, behind: bool
     ) -> tuple[Window, Sizes]:
-        """The windows that are added up to these sizes: what is too much is cut off on both sides, what is missing lies behind."""
+        """The windows that are added up to these sizes, and the elements behind them: excess is cut off on both sides."""
         whole = self.inside.spread(image, extra)
         cut = [int(n - m) for n, m in zip(whole, sizes, strict=True)]
         edges = tuple(_halves(max(0, n), behind) for n in cut)
