@@ -91,3 +91,47 @@ def test_masks_of_attention() -> None:
         np.testing.assert_allclose(
             attention(mask)(x, numbers_given), attended(x.astype(np.float64), forbidden), rtol=1e-4
         )
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2.0
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_integers_that_float32_does_not_hold_are_refused(dtype: Any) -> None:
+    net, large = Scaled(), min(3_000_000_007, int(np.iinfo(dtype).max))
+    message = f"input 0 holds {large}, which float32 does not: it would be rounded. Pass float32 numbers, or"
+    with pytest.raises(ValueError, match=message):
+        net(np.array([[1], [large]], dtype))
+    np.testing.assert_array_equal(net(np.array([[1], [1 << 30]], dtype)), [[2], [1 << 31]])
+    with pytest.raises(ValueError, match=message):  # by the program of the call before
+        net(np.array([[1], [large]], dtype))
+
+
+def test_the_ends_of_integers() -> None:
+    net = Scaled()
+    for held in (1 << 24, -(1 << 24), (1 << 25) - 2, -(1 << 63)):
+        assert net(np.int64([[held]])) == np.float32(held) * 2
+    for lost in ((1 << 24) + 1, -(1 << 24) - 1, (1 << 63) - 1, -(1 << 63) + 1):
+        with pytest.raises(ValueError, match=f"holds {lost}, which float32 does not"):
+            net(np.int64([[lost]]))
+
+
+def test_unsigned_integers_that_int64_does_not_hold_are_refused() -> None:
+    class Looked(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return F.index_select(np.eye(3, dtype=np.float32), 0, x)
+
+    large = np.array([1 << 63], np.uint64)
+    net = Looked()
+    net(np.array([1]))
+    with pytest.raises(ValueError, match="input 0 holds 9223372036854775808, which int64 does not: pass"):
+        net(large)
+    with pytest.raises(ValueError, match="an array holds 9223372036854775808, which int64 does not"):
+        F.mul(large, 1)
+
+
+def test_functions_of_large_integers_are_exact() -> None:
+    y = F.mul(np.int64([3_000_000_007]), 1)
+    assert y.dtype == np.int64 and y.tolist() == [3_000_000_007]

@@ -19,7 +19,7 @@ from .operation import CalledFunction, Convert, Operation
 from .parameter import Parameter
 from .passes import drop_unused, fuse, share_equal, take_apart
 from .sizes import AnySize, FreeSizes, Size
-from .tensor import FLOAT32, INT64, Array, Tensor, recorded_graph
+from .tensor import FLOAT32, INT64, Array, Tensor, inexact, recorded_graph
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -343,6 +343,8 @@ def _plain(array: Array) -> Array:
     """Numbers as networks compute with them: float32, or int64 for whole numbers."""
     if array.dtype.kind not in "fiub":
         raise TypeError(f"forward: an array of {array.dtype} stands in an expression. Use an array of numbers.")
+    if array.dtype == np.uint64 and (large := inexact(array, INT64)) is not None:
+        raise ValueError(f"forward: an array holds {large}, which int64 does not. Use integers below 2^63.")
     return np.array(array, FLOAT32 if array.dtype.kind == "f" else INT64, order="C")
 
 

@@ -32,7 +32,7 @@ from .operation import NO_MEMORY, Operation
 from .parameter import Parameter, making
 from .portions import Stretch, backward_calls, cut
 from .sizes import Size
-from .tensor import FLOAT32, Array, Tensor
+from .tensor import FLOAT32, Array, Tensor, inexact
 from .waiting import Key, Waiting
 
 _CALL_BYTES = 4096  # roughly what a call holds: arrays, arguments, its native form
@@ -675,10 +675,15 @@ class Program:
                 f"input {index} is boolean, but the network adds it to scores of attention, as numbers. Write "
                 "attn_mask=mask.bool() in forward, if true stands for positions that take part; or pass numbers, 0 and -inf."
             )
-        if samples.dtype.kind in "iu" and samples.itemsize > 2 and target.dtype == np.float32 and _is_rounded(samples):
-            raise ValueError(
-                f"input {index} holds whole numbers beyond 2^24 that float32 does not. Use them as indices, or pass float32 numbers."
-            )
+        if samples.dtype.kind in "iu" and samples.itemsize > 2:
+            lost = inexact(samples, target.dtype)
+            if lost is not None:
+                cure = (
+                    "it would be rounded. Pass float32 numbers, or smaller integers; integers are exact in inputs that are indices."
+                    if target.dtype == np.float32
+                    else "pass integers below 2^63."
+                )
+                raise ValueError(f"input {index} holds {lost}, which {target.dtype} does not: {cure}")
         target[...] = samples
 
     def fits(self, given: Sequence[Any]) -> bool:
@@ -835,14 +840,6 @@ class Program:
         if not self._backward_calls:
             self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
         return self._backward_calls
-
-
-def _is_rounded(samples: Array) -> bool:
-    """True if float32 does not hold some of these whole numbers."""
-    if not samples.size or max(-int(samples.min()), int(samples.max())) <= 1 << 24:
-        return False
-    with np.errstate(invalid="ignore"):
-        return bool((samples.astype(np.float32).astype(samples.dtype) != samples).any())
 
 
 def is_settled(leaf: object) -> bool:
