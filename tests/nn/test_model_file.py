@@ -44,7 +44,7 @@ def test_every_layer_comes_back(tmp_path: Path, module: nn.Module, shape: Any) -
         array += 0.01 * (number + 1)  # buffers, too, have values of their own
     path = tmp_path / "model.safetensors"
     module.save_model(path)
-    assert stored(path)["network"] is not None, stored(path)["reason"]
+    assert stored(path)["network"] is not None
     again = nn.load_model(path)
     assert repr(again) == repr(module)
     x = samples_for(module)
@@ -129,18 +129,12 @@ def test_classes_of_ones_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(nn.load_model(path)(x), inside.eval()(x))
 
 
-def test_files_of_earlier_versions_name_the_class(tmp_path: Path) -> None:
+def test_files_without_a_network_take_one(tmp_path: Path) -> None:
     path = tmp_path / "own.safetensors"
     Own().build((3,), seed=0).save_model(path)
     said = rewritten(path, lambda said: said.pop("graph"))
-    with pytest.raises(
-        ModelError,
-        match=r"weights of a Own, but was written by an earlier version .*class of your own.*network=Own\(\.\.\.\)",
-    ):
+    with pytest.raises(ModelError, match=r"own\.safetensors: says nothing about the network\. The file is damaged\."):
         nn.load_model(said)
-    rewritten(path, lambda said: said.pop("maker"))
-    with pytest.raises(ModelError, match=r"network=Own\(\.\.\.\)\)"):
-        nn.load_model(path)
     assert nn.load_model(path, network=Own()).state_dict().keys() == Own().build((3,)).state_dict().keys()
 
 
@@ -149,7 +143,7 @@ def test_a_layer_that_cannot_be_made_anew_is_written_as_it_runs(tmp_path: Path) 
     net = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))
     net[0].linear2 = nn.Sequential(nn.Linear(16, 4), nn.Linear(4, 8))
     net.build((5, 8), seed=0).save_model(path)
-    assert "it cannot be made anew from its layers" in stored(path)["reason"]
+    assert stored(path)["network"] is None and stored(path)["graph"]["parts"]
     x = samples_for(net)
     np.testing.assert_array_equal(nn.load_model(path)(*x), net.eval()(*x))
     with pytest.raises(RuntimeError, match=r"save_model: the shape of samples is not known\. Call build"):

@@ -286,9 +286,11 @@ def test_a_state_holds_the_settings_of_every_group() -> None:
     assert [group["momentum"] for group in two.param_groups] == [0.9, 0.9]
     two.lr = 0.1
     assert [group["lr"] for group in two.param_groups] == pytest.approx([0.3, 0.0])
-    older = {name: array for name, array in one.state_dict().items() if not name.startswith("settings.")}
+    bare = {name: array for name, array in one.state_dict().items() if not name.startswith("settings.")}
     three = nn.SGD([{"params": p} for p in parameters()], lr=0.7, momentum=0.5)
-    three.load_state_dict(older)
+    with pytest.raises(ValueError, match=r"missing: settings\."):
+        three.load_state_dict(bare)
+    three.load_state_dict(bare, settings=False)
     assert three.lr == 0.7 and three.param_groups[0]["momentum"] == 0.5
 
 

@@ -121,9 +121,9 @@ class Parameter(Expression):
         twin.__setstate__(self.__getstate__())
         return twin
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self._untouched()
-        for name, value in (state[1] if isinstance(state, tuple) else state).items():  # tuples are of earlier versions
+        for name, value in state.items():
             setattr(self, name, value)
 
     def _set(self, data: Any, *, shared: bool = True) -> None:

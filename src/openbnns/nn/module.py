@@ -317,7 +317,6 @@ class Module:
     def __setstate__(self, state: dict[str, Any]) -> None:
         own = dict(state)
         shapes = own.pop("_graph")
-        own.setdefault("_training", own.pop("training", True))  # as earlier versions have it
         self.__dict__.update(own)
         self._forget_recordings()
         if shapes is not None:

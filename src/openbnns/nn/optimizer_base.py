@@ -523,8 +523,6 @@ class Optimizer(Listed):
         who = type(self).__name__
         own = self.state_dict()
         given = {name: np.asarray(array) for name, array in state.items()}
-        if not any(name.startswith("settings.") for name in given):  # as they were before there were settings in them
-            settings = False
         if not settings:
             own, given = _without_settings(own), _without_settings(given)
         if set(own) != set(given):

@@ -194,8 +194,6 @@ _HASHED_WHOLE = 2**28
 _BLOCKS, _BLOCK = 2**12, 2**14
 # Settings that may be of several types.
 _NUMBERS_OR_NONE = {"learning rate", "early stopping", "validation data", "validation split", "class weights"}
-# Settings that checkpoints did not always have, and what they were before.
-_LATER = {"shards": 0, "synchronized batch normalization": False, "parts in inference mode": [], "precision": "float32"}
 
 
 def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any]:
@@ -283,7 +281,7 @@ def settings(run: Run) -> dict[str, Any]:
         "validation data": None if run.validation is None or split is not None else _data(run.validation),
         "validation split": split,
         "engine": here["engine"],
-        "accuracy": here.get("accuracy", "fast"),
+        "accuracy": here["accuracy"],
         "precision": network._precision,
         "switches": sorted(name for name in vars(compat.switches) if getattr(compat.switches, name)),
         "instruction set": here["instruction set"],
@@ -343,9 +341,6 @@ def examine(path: Path, checkpoint: Checkpoint, ours: dict[str, Any]) -> None:
             raise DamagedFile(f"{path}: its description of the run is invalid ({what}).")
 
     state, theirs = checkpoint.state, checkpoint.state.get("settings")
-    if isinstance(theirs, dict):
-        for name in _LATER:
-            theirs.setdefault(name, _LATER[name])
     require(isinstance(theirs, dict) and set(theirs) == set(ours), "settings")
     assert isinstance(theirs, dict)
     for name, now in ours.items():

@@ -26,7 +26,6 @@ from ...graph.parameter import Mismatch
 from ...graph.seeds import undisturbed
 from ...graph.sizes import number_of
 from ...graph.tensor import Array
-from ..containers import ForeignPart
 from ..data import preprocessing
 from ..data.preprocessing import SamplePreparation
 from ..module import Module, shared_names
@@ -149,20 +148,15 @@ def save(
     table: dict[str, Any] | None = None
     graph: dict[str, Any] | None = None
     constants: dict[str, Array] = {}
-    reason = ""
     try:
         table = _description(network)
-    except CannotDescribe as error:
-        reason = str(error)  # for earlier versions of the library, which know nothing of graphs
+    except CannotDescribe:
         graph, constants = _graph(network, who)
     said = {
         "version": VERSION,
         **card.state(),
         "network": table,
         "graph": graph,
-        "class": type(network).__name__,
-        "maker": _maker(network),
-        "reason": reason,
         "inputs": [
             {"shape": list(shape), "dtype": str(value.dtype)}
             for value, shape in zip(recorded_graph(network).inputs, input_shapes(network), strict=True)
@@ -193,12 +187,6 @@ def _graph(network: Module, who: str) -> tuple[dict[str, Any], dict[str, Array]]
             f"{who}: {error}. Use functions of nn.functional instead; or write the weights alone with net.save(path), and load "
             "them into a network that your code has made."
         ) from None
-
-
-def _maker(network: Module) -> str:
-    """The code that makes such a network."""
-    foreign = isinstance(network, ForeignPart)
-    return "nn.from_torch(module, example)" if foreign else f"{type(network).__name__}(...)"
 
 
 def _description(network: Module) -> dict[str, Any]:
@@ -319,13 +307,7 @@ def load(path: str | PathLike[str], network: Module | None = None) -> Module:
     else:
         table, graph = said.get("network"), said.get("graph")
         if table is None and graph is None:
-            name, reason = said.text("class")[:200], said.text("reason")[:1000]
-            maker = said.text("maker")[:200] if said.get("maker") is not None else f"{name}(...)"
-            raise ModelError(
-                f"{where}: the file has the weights of a {name}, but was written by an earlier version of OpenBNNS, which did "
-                f"not record how it is made: {reason}. Make it yourself and pass it: nn.load_model({Path(path).name!r}, "
-                f"network={maker})."
-            )
+            raise ModelError(f"{where}: says nothing about the network. The file is damaged.")
         if table is None:
             from . import graph_file
 
