@@ -116,10 +116,14 @@ scoreboard: install $(VENV)/.test-tools  ## the capabilities that tests prove, f
 
 # Measurements and checks.
 
-.PHONY: bench footprint check format fuzz sanitize sanitize-threads stub
+.PHONY: bench compare footprint check format fuzz sanitize sanitize-threads stub
 
 bench: install $(VENV)/.bench-tools  ## operations, products and networks against PyTorch, JAX and onnxruntime; plots in build/bench; BENCH="--quick"
 	$(BIN)/python benchmarks/run.py $(BENCH)
+
+# COMPARE="--only Conv2d --turns 8" looks closer at something.
+compare: install $(VENV)/.test-tools  ## this tree beside COMMIT=HEAD~1: bits, memory, times to record and to run, answers of all functions
+	$(BIN)/python tests/compare.py $(or $(COMMIT),HEAD~1) $(COMPARE)
 
 footprint: install  ## installed size by kind of file, and time of an import beyond that of NumPy
 	$(BIN)/python benchmarks/run.py --only overhead/i

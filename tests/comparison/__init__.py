@@ -1,0 +1,1 @@
+"""Parts of ``tests/compare.py``: each records one build of the product, for the comparison with another one."""
