@@ -35,7 +35,6 @@ import lstm
 import matmul
 import memory
 import moves
-import mpi
 import normalization
 import optimizer
 import overhead
@@ -81,7 +80,6 @@ FIGURES = (
     precision,
     quantized_inference,
     inference,
-    mpi,
     recording,
     tensors,
 )

@@ -54,6 +54,30 @@ _PYTORCH = "write it with safetensors.torch.save_file."
 FILES = {".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS, ".pt": _PYTORCH, ".pth": _PYTORCH}
 """Files of models, weights and data that are not read, by their endings."""
 
+_SUMS = "Ranks sum gradients in float32, after the backward pass and always in the same order. Leave it out."
+
+COMMUNICATION = {
+    "deterministic": _SUMS,
+    "transport": _SUMS,
+    "shard_optimizer": "Every rank has the whole state of the optimizer. Leave it out.",
+    "bucket_bytes": _SUMS,
+    "shared_memory": _SUMS,
+    "overlap": _SUMS,
+    "silence_limit": "A rank that hangs ends with the time limit of the launcher or the scheduler. Leave it out.",
+}
+"""Arguments that ``nn.distributed.Communicator`` does not have."""
+
+OPTIONS = {
+    "--baseline": "Compare the seconds of epochs in the history.json of both runs.",
+    "--bucket-bytes": _SUMS,
+    "--no-deterministic": _SUMS,
+    "--no-overlap": _SUMS,
+    "--no-shared-memory": _SUMS,
+    "--shard-optimizer": COMMUNICATION["shard_optimizer"],
+    "--transport": _SUMS,
+}
+"""Words that are not options of any command."""
+
 
 def refuse_file(path: Any) -> None:
     """Raise ValueError for a file of a kind that is not read."""

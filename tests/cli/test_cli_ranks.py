@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from openbnns import cli
+from openbnns._elsewhere import OPTIONS
 from openbnns.cli.launcher import Launch, launched
-from openbnns.distributed.rank_layout import RankPlace, in_words, warnings
+from openbnns.cli.rank_layout import RankPlace, in_words, warnings
 
 
 def test_launchers_are_known_by_their_environment() -> None:
@@ -93,8 +94,15 @@ def test_options_for_ranks_need_ranks(tmp_path: Path, capsys: pytest.CaptureFixt
         "--shards, --sync-batch-norm are for training on several ranks. Start them by mpiexec"
         in capsys.readouterr().err
     )
-    assert train(tmp_path, "--bucket-bytes", "4M") == 2
-    assert "--bucket-bytes is for training on several ranks." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*OPTIONS])
+def test_options_that_left_are_refused_with_what_to_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([name], [name, "value"], [f"{name}=value"]):
+        with pytest.raises(SystemExit) as left:
+            cli.main(["train", "digits", *words])
+        assert left.value.code == 2
+        assert f"{name} is not an option. {OPTIONS[name]}" in capsys.readouterr().err
 
 
 def test_info_describes_one_rank_without_a_launcher(

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from helpers import Array
 from openbnns import _core, engines, nn
-from openbnns.distributed.communicator import cut_for
 from openbnns.distributed.shards import Shards, joins, subtrees
-from openbnns.distributed.tree_sums import (
-    BLOCK,
-    PIECE,
-    block_squares,
-    narrow,
-    sum_in_tree,
-    sum_into_all,
-    widen,
-    widened,
-)
+from openbnns.distributed.tree_sums import sum_in_tree
 from openbnns.nn.batches import cut
 
 COUNTS = (1, 2, 3, 5, 8, 12, 16, 31)
@@ -79,17 +68,6 @@ def test_batches_are_cut_evenly() -> None:
     assert Shards(4).sizes([10, 3]) == [3, 2, 1]
 
 
-@pytest.mark.parametrize("per_host", (1, 2, 3, 6))
-def test_chunks_of_ranks_cover_a_bucket_once(per_host: int) -> None:
-    """Ranks with the same number have their chunks at the same place on every host."""
-    for count in (1, 5, 6, 100):
-        chunks = cut_for(6, per_host, count)
-        covered = sorted(chunk for chunk in chunks if chunk[0] < chunk[1])
-        assert [a for a, _ in covered] == [0, *[b for _, b in covered[:-1]]] and covered[-1][1] == count
-        for number in range(per_host):
-            assert all(a[1] == b[0] for a, b in pairwise(chunks[number::per_host]))
-
-
 def random_parts(count: int, size: int) -> list[Array]:
     random = np.random.RandomState(count)
     return [(random.standard_normal(size) * 10.0 ** random.randint(-3, 4)).astype(np.float32) for _ in range(count)]
@@ -102,23 +80,9 @@ def test_native_sums_are_those_of_numpy(count: int, size: int, monkeypatch: pyte
     tree = joins([(i, i + 1) for i in range(count)], (0, count))
     actual, expected = np.full(size, np.nan, np.float32), np.empty(size, np.float32)
     sum_in_tree(actual, parts, tree)
-    narrowed = [np.empty(size, np.uint16) for _ in parts]
-    for part, target in zip(parts, narrowed, strict=True):
-        narrow(part, target)
-    from_narrow = np.empty(size, np.float32)
-    sum_in_tree(from_narrow, narrowed, tree)
-    squares = block_squares(parts[0])
     monkeypatch.setattr(engines, "_core", None)
     sum_in_tree(expected, parts, tree)
     assert actual.tobytes() == expected.tobytes()
-    again = [np.empty(size, np.uint16) for _ in parts]
-    for part, target in zip(parts, again, strict=True):
-        narrow(part, target)
-    assert [a.tobytes() for a in narrowed] == [a.tobytes() for a in again]
-    sum_in_tree(expected, narrowed, tree)
-    assert from_narrow.tobytes() == expected.tobytes()
-    np.testing.assert_allclose(squares, block_squares(parts[0]), rtol=1e-14)
-    assert len(squares) == -(-size // BLOCK)
     in_place = parts[-1].copy()
     sum_in_tree(in_place, [*parts[:-1], in_place], tree)
     assert in_place.tobytes() == actual.tobytes()
@@ -131,31 +95,6 @@ def test_a_sum_may_replace_its_last_part_natively() -> None:
     last = parts[-1].copy()
     sum_in_tree(last, [*parts[:-1], last], [0, 1, 0, 2, 1])
     assert last.tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("size", (0, 1, PIECE, 2 * PIECE + 1))
-def test_a_sum_may_be_written_over_all_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As ranks that share memory do."""
-    for engine in (engines._core, None):
-        monkeypatch.setattr(engines, "_core", engine)
-        parts = random_parts(3, size)
-        first = parts[0].copy()
-        expected = (parts[0] + parts[1]) + parts[2]
-        more = np.full(size, np.nan, np.float32)
-        sum_into_all([parts[1], parts[2], more], parts, [0, 1, 1])
-        assert [a.tobytes() for a in (parts[1], parts[2], more)] == [expected.tobytes()] * 3
-        assert parts[0].tobytes() == first.tobytes()
-
-
-def test_bfloat16_rounds_to_the_nearest_and_keeps_what_is_no_number() -> None:
-    given = np.float32([1, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-7, 3.4e38, np.inf, -np.inf, np.nan, 0, -0.0])
-    actual = np.empty(len(given), np.uint16)
-    narrow(given, actual)
-    expected = np.float32([1, 1, 1 + 2**-6, -1 - 2**-7, np.inf, np.inf, -np.inf, np.nan, 0, -0.0])
-    np.testing.assert_array_equal(widened(actual), expected)
-    back = np.empty(len(given), np.float32)
-    widen(actual, back)
-    np.testing.assert_array_equal(back, expected)
 
 
 @pytest.mark.parametrize("wrong", ([0, 0], [1, 0], [0, 2], [0, -1], [0]))
@@ -173,8 +112,6 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         _core.sum_in_tree(out, [parts[0], parts[1].astype(np.float64)], [0, 1])
     with pytest.raises(TypeError, match="contiguous"):
         _core.sum_in_tree(out[::2], [parts[0], parts[1]], [0, 1])
-    with pytest.raises(ValueError, match="one sum per block"):
-        _core.block_squares(parts[0], np.empty(3), 4)
     assert not out.any()
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,11 @@ def mpiexec() -> str:
     return program
 
 
-def start(
-    ranks: int, program: str, *arguments: str, supervised: bool = False, options: Sequence[str] = (), **environment: str
-) -> subprocess.Popen[str]:
-    """Start a job of so many ranks that runs a file beside this one; ``options`` are those of mpiexec."""
+def start(ranks: int, program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Start a job of so many ranks that runs a file beside this one."""
     package = str(Path(openbnns.__file__).resolve().parents[1])
     path = os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])
-    python = [sys.executable, *(["-m", "openbnns.supervisor"] if supervised else [])]
-    command = [mpiexec(), "-n", str(ranks), *options, *python, str(HERE / program), *arguments]
+    command = [mpiexec(), "-n", str(ranks), sys.executable, str(HERE / program), *arguments]
     settings = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=settings)

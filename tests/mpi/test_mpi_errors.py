@@ -27,10 +27,7 @@ MESSAGES = {
     "diverging": r"Diverged: The loss became (inf|nan) in epoch \d, step \d.* Use a smaller learning rate",
     "other_settings_than_the_checkpoint": r"CheckpointError: .* belongs to another run:\n  shards: 16 in the checkpoint, 8 now",
     "no_communicator": r"TypeError: distributed.Communicator: comm must be a communicator of mpi4py, not str",
-    "other_way_to_sum": r"ValueError: distributed.Communicator: deterministic=False .* Leave transport and shard_optimizer out",
-    "two_ways_to_sum": r"ValueError: distributed.Communicator: shared_memory=True sums float32 .* Leave one of them out",
-    "no_shared_memory": r"ValueError: distributed.Communicator: shared_memory=True, but hosts do not .* Leave shared_memory out",
-    "clipped_parameters": r"ValueError: Communicator: shard_optimizer cuts parameters .* \(clip_norm\), or by value",
+    "another_transport": r"TypeError: Communicator: there is no argument 'transport'. Ranks sum gradients .* Leave it out",
 }
 
 
@@ -44,8 +41,8 @@ def test_all_ranks_say_what_is_wrong() -> None:
         assert re.search(message, told[0]), f"{name}: {told[0]}"
 
 
-def test_ranks_without_fault_name_the_one_that_fails_or_is_slow() -> None:
-    done = run(3, "refused.py", "missing_file", "shorter_file", "slow_rank")
+def test_ranks_without_fault_name_the_one_that_fails() -> None:
+    done = run(3, "refused.py", "missing_file", "shorter_file")
     assert done.returncode == 0, done.stderr
     by_fault = dict(map(json.loads, done.stdout.splitlines()))
     for name, message in {
@@ -55,12 +52,3 @@ def test_ranks_without_fault_name_the_one_that_fails_or_is_slow() -> None:
         told = by_fault[name]
         assert told[0] == told[2] and re.match(message, told[1]), told
         assert re.match(rf"RankError: Rank 1 on \S+ failed. {message}", told[0]), told
-    (ranks, said), *others = map(json.loads, by_fault["slow_rank"])
-    assert [other for other in others if other[0] != ranks or other[1]] == []  # all know, one speaks
-    computed, waited = ranks["computed_seconds"], ranks["waited_seconds"]
-    slept = 3 * 5 * 0.05  # in 3 steps, for 5 of 16 shards
-    assert len(ranks["hosts"]) == 3 and computed[1] > slept and min(waited[0], waited[2]) > waited[1] + slept / 2, ranks
-    assert (
-        sum(line.startswith(f"Rank 1 on {ranks['hosts'][1]} is slow: in epoch 1 every other rank") for line in said)
-        == 1
-    )

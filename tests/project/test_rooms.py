@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 # From the ground up; rooms on one line do not know each other.
 ORDER = [
-    {"_cached", "_core", "_elsewhere", "_flags", "_listing", "_plural", "_spelling", "_table", "supervisor"},
+    {"_cached", "_core", "_elsewhere", "_flags", "_listing", "_plural", "_spelling", "_table"},
     {"_lazy"},
     {"engines"},
     {"errors", "_words", "_strict", "compat"},

@@ -50,7 +50,6 @@ KEYWORDS = {
     "memory",
     "saving.md": "save load model checkpoint checkpoints resume continue interrupted training restore weights "
     "state_dict toml predict deploy",
-    "scaling.md": "scaling speedup cores efficiency",
     "sklearn.md": "scikit-learn sklearn estimator pipeline grid search cross-validation mlpclassifier mlpregressor",
     "source_code.md": "export c code swift code microcontroller embedded generate source no dependencies deploy",
     "speed.md": "speed fast performance benchmark faster latency throughput compare time slow",

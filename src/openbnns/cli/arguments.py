@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from .._elsewhere import WORDS
+from .._elsewhere import OPTIONS, WORDS
 from .launcher import speaks
 
 OK, FAILED, UNUSABLE, DIVERGED, STOPPED = 0, 1, 2, 3, 130
@@ -53,6 +53,9 @@ class Parser(argparse.ArgumentParser):
         self.given = list(sys.argv[1:] if args is None else args)
         parsed, rest = super().parse_known_args(args, namespace)
         if rest and self.get_default("run"):
+            name = rest[0].partition("=")[0]
+            if name in OPTIONS:
+                self._refuse(f"{name} is not an option. {OPTIONS[name]}")
             known = [name for action in self._actions for name in action.option_strings]
             self._refuse(f"unrecognized arguments: {' '.join(rest)}.{_nearest(rest[0], known)}")
         return parsed, rest

@@ -120,7 +120,7 @@ def _layers(table: Any, depth: int = 0) -> str:
 
 def _show_ranks() -> int:
     """Describe all ranks of the job, or the one that this process would be."""
-    from ..distributed.rank_layout import in_words, own_place, table, warnings
+    from .rank_layout import in_words, own_place, table, warnings
 
     launch = launched()
     if launch is None:
@@ -132,7 +132,7 @@ def _show_ranks() -> int:
             if launch.rank == 0:  # the others fail for the same reason
                 raise
             return UNUSABLE
-        places, library = comm.places(), _library()
+        places, library = comm.gather(own_place()), _library()
         if comm.rank:
             return OK
     print(f"{'MPI':22s} {library}")

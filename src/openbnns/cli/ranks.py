@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..supervisor import is_supervised, supervise
-from .arguments import UNUSABLE, UNUSABLE_ERRORS, byte_limit, count, given_options
+from .arguments import UNUSABLE, UNUSABLE_ERRORS, count, given_options
 from .launcher import Launch, launched
 
 if TYPE_CHECKING:
@@ -42,31 +38,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="statistics of batch normalization over whole batches, not shards",
     )
-    group.add_argument(
-        "--no-deterministic", action="store_true",
-        help="leave the sum over ranks to MPI: the last digits then depend on the number of ranks",
-    )  # fmt: skip
-    group.add_argument(
-        "--transport", choices=("float32", "bfloat16"), default=None,
-        help="type in which gradients are sent; bfloat16 halves the traffic, and rounds (default: float32)",
-    )  # fmt: skip
-    group.add_argument(
-        "--shard-optimizer", action="store_true", help="every rank keeps only its part of the state of the optimizer"
-    )
-    group.add_argument(
-        "--bucket-bytes", type=byte_limit, default=None, metavar="BYTES",
-        help="size of the pieces that gradients are sent in, such as 4M (default: an eighth, from 256K to 16M)",
-    )  # fmt: skip
-    group.add_argument(
-        "--no-shared-memory", action="store_true", help="let ranks of one host send messages, as those of several do"
-    )
-    group.add_argument(
-        "--no-overlap", action="store_true", help="send gradients after the backward pass, not while it still runs"
-    )
-    group.add_argument(
-        "--baseline", default=None, metavar="FILE",
-        help="history.json of the same training on one rank, against which the report measures the speed",
-    )  # fmt: skip
 
 
 class Ranks:
@@ -95,9 +66,9 @@ class Ranks:
         """Ranks, hosts and threads in words, "" for one process by itself; collective."""
         if self.comm is None:
             return ""
-        from ..distributed.rank_layout import in_words
+        from .rank_layout import in_words, own_place
 
-        self._layout = in_words(self.comm.places())
+        self._layout = in_words(self.comm.gather(own_place()))
         return self._layout
 
     def settings(self, options: argparse.Namespace) -> dict[str, str]:
@@ -126,19 +97,6 @@ def _given(options: argparse.Namespace) -> list[str]:
     return [word for words in said.values() for word in words]
 
 
-def read_baseline(options: argparse.Namespace) -> list[dict[str, Any]] | None:
-    """The history of a run on one rank."""
-    if options.baseline is None:
-        return None
-    try:
-        history = json.loads(Path(options.baseline).read_text())
-    except ValueError as error:
-        raise ValueError(f"--baseline {options.baseline} is not a history.json: {error}") from None
-    if not isinstance(history, list) or not all(isinstance(r, dict) and "seconds" in r for r in history) or not history:
-        raise ValueError(f"--baseline {options.baseline} is not a history.json, which has a record for every epoch.")
-    return history
-
-
 def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
     """Do the work of a command on all ranks, or in this process alone. An error is raised on rank 0, to be printed once.
 
@@ -154,10 +112,8 @@ def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
                 "mpiexec -n 4 openbnns train ..., or add --distributed."
             )
         return work(Ranks(None, None))
-    if launch is not None and launch.size > 1 and not is_supervised() and options.command_line == sys.argv[1:]:
-        return supervise([sys.executable, "-m", "openbnns", *options.command_line])
     try:
-        comm = connect(launch, **_communication(options))
+        comm = connect(launch)
     except UNUSABLE_ERRORS:
         if launch is None or launch.rank == 0:  # the others fail for the same reason
             raise
@@ -165,15 +121,7 @@ def run(options: argparse.Namespace, work: Callable[[Ranks], int]) -> int:
     return _together(comm, lambda: work(Ranks(comm, launch)))
 
 
-def _communication(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "deterministic": not options.no_deterministic, "transport": options.transport or "float32",
-        "shard_optimizer": options.shard_optimizer, "bucket_bytes": options.bucket_bytes,
-        "shared_memory": False if options.no_shared_memory else None, "overlap": not options.no_overlap,
-    }  # fmt: skip
-
-
-def connect(launch: Launch | None, **options: Any) -> Communicator:
+def connect(launch: Launch | None) -> Communicator:
     """All ranks of the job; an error where there is no MPI, or not that of the launcher."""
     from ..distributed import Communicator
 
@@ -192,7 +140,7 @@ def connect(launch: Launch | None, **options: Any) -> Communicator:
             "of one rank. Use the mpiexec of that library, with srun its --mpi=pmi2 or --mpi=pmix, or install mpi4py for the "
             "MPI of the launcher."
         )
-    return Communicator(**options)
+    return Communicator()
 
 
 def library_name(mpi: Any) -> str:

@@ -231,7 +231,6 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
         network.build(data.sample_shape, seed=options.seed)
         if options.model.endswith(".toml"):
             nn.models.require_room(network, options.model)
-        baseline = ranks.read_baseline(options)
     count = sum(p.size for p in network.parameters())
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
     used = data_options.columns(data.preparation, data.target_names, data.task)
@@ -275,7 +274,7 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
                 print(f"To continue: {everyone.again(options, '--resume', '--out', str(options.out))}", file=sys.stderr)
         return STOPPED if isinstance(error, Interrupted) else DIVERGED
     say(f"Done in {time.perf_counter() - began:.1f} s.")
-    everyone.once(lambda: _conclude(options, everyone, trainer, data, baseline, notes, say))
+    everyone.once(lambda: _conclude(options, everyone, trainer, data, notes, say))
     return OK
 
 
@@ -329,7 +328,7 @@ def _refuse_finished_run(options: argparse.Namespace) -> None:
 
 
 def _conclude(
-    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, notes: list[str],
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, notes: list[str],
     say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Test the network on samples that it has never seen, and write the files of the run."""
@@ -349,7 +348,7 @@ def _conclude(
             std=data.target_std,
         )
         say(evaluation.in_words(measured, predictions, test=True))
-    written = _write_results(options, everyone, trainer, data, baseline, outputs, measured, notes)
+    written = _write_results(options, everyone, trainer, data, outputs, measured, notes)
     say(f"Use it: openbnns predict {shlex.quote(str(options.out / MODEL))} NEW_DATA")
     say("Written:")
     for path, what in written:
@@ -434,7 +433,7 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
+    options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> list[tuple[Path, str]]:  # fmt: skip
     from ..nn import checkpoints, evaluation
@@ -460,7 +459,7 @@ def _write_results(
     ]
     if not options.no_report:
         report = options.out / checkpoints.REPORT
-        _write_report(report, options, everyone, trainer, data, baseline, outputs, measured, notes)
+        _write_report(report, options, everyone, trainer, data, outputs, measured, notes)
         written.append((report, "results, curves and the worst predictions, as a page for a browser"))
     latest = checkpoints.list_files(options.out)
     if latest:
@@ -469,7 +468,7 @@ def _write_results(
 
 
 def _write_report(
-    path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, baseline: Any, outputs: Any,
+    path: Path, options: argparse.Namespace, everyone: Ranks, trainer: Any, data: Any, outputs: Any,
     measured: dict[str, float], notes: list[str],
 ) -> None:  # fmt: skip
     from .. import report
@@ -503,5 +502,5 @@ def _write_report(
         targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
         columns=data_options.columns(data.preparation, data.target_names, data.task), probabilities=False,
-        sections=report.rank_sections(trainer.history, baseline), origin=data.origin, explanation=explanation,
+        sections=report.rank_sections(trainer.history), origin=data.origin, explanation=explanation,
     )  # fmt: skip

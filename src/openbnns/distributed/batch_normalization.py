@@ -9,10 +9,7 @@ the second goes on with the sums over the batch.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -26,17 +23,15 @@ from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.sizes import AnySize
 from ..graph.tensor import Array, Tensor
-from ..nn.batches import Batch, BatchParts, Span
+from ..nn.batches import Batch, BatchParts
 from ..nn.module import Module
 from ..nn.objective import Objective
 from ..nn.recording import input_shapes, recording_of, separate_graph
 from .communicator import Communicator
-from .exchange import Exchange
-from .gradient_vector import Gradients
+from .gradient_vector import Gradients, vector
 from .shard_metrics import ShardMetrics
 from .shards import Shards
-from .shared_memory import vector
-from .tree_sums import sum_in_tree
+from .tree_sums import sum_in_tree, sum_of_rows
 
 
 class Meeting:
@@ -168,9 +163,7 @@ class RunningStatistics:
                 if place == len(self._arrays):
                     self._arrays.append(array)
                     self._keep.append(1.0)
-                self._keep[place] *= (
-                    normalization.momentum
-                )  # once for every call of a module that is called several times
+                self._keep[place] *= normalization.momentum  # once for every call of a module
         self.size = sum(array.size for array in self._arrays)
         self._before: list[Array] = []
 
@@ -201,27 +194,20 @@ class RunningStatistics:
             )
             start = end
 
-    def undo(self) -> None:
-        """Restore the statistics from the beginning of the step."""
-        for array, before in zip(self._arrays, self._before, strict=True):
-            array[...] = before
-
 
 class _Way:
-    """A forward or backward pass: its parts, how many calls are done after each, and the meetings between them."""
+    """A forward or backward pass: its parts, and the meetings between them."""
 
     def __init__(self, calls: Sequence[Callable[[], object]], lasting: list[object]) -> None:
-        self.parts, self.meetings, self.ends = [CallList(lasting)], list[Meeting](), list[int]()
-        for number, call in enumerate(calls):
+        self.parts, self.meetings = [CallList(lasting)], list[Meeting]()
+        for call in calls:
             if isinstance(call, Meeting):
                 self.parts[-1].calls.append(NumpyCall(call.first))
-                self.ends.append(number)
                 self.meetings.append(call)
                 self.parts.append(CallList(lasting))
                 self.parts[-1].calls.append(NumpyCall(call.second))
             else:
                 self.parts[-1].calls.append(call)
-        self.ends.append(len(calls))
 
 
 class _Shard:
@@ -237,18 +223,14 @@ class _Shard:
 class Lockstep:
     """All shards of this rank, together."""
 
-    def __init__(
-        self, network: Module, objective: Objective, gradients: Gradients, comm: Communicator, shards: Shards
-    ) -> None:
+    def __init__(self, objective: Objective, gradients: Gradients, comm: Communicator, shards: Shards) -> None:
         self._objective, self._gradients, self._comm, self._shards = objective, gradients, comm, shards
-        self._graphs = [_record(network) for _ in shards.own]
-        steps = self._graphs[0].operations
-        self._normalizations = [step for step in steps if isinstance(step, SynchronizedNormalization)]
+        self._graphs = [_record(objective.network) for _ in shards.own]
+        self._normalizations = [o for o in self._graphs[0].operations if isinstance(o, SynchronizedNormalization)]
         self._joins = Shards(shards.count).own_joins  # of all shards
-        self._vectors = [vector(gradients.length) for _ in shards.own]  # of gradients
-        self._sums: list[Array] = []  # sums over several batches
+        self._vectors = [vector(len(gradients.vector)) for _ in shards.own]  # of gradients
+        self._sums: list[Array] = []  # over the batches of a step
         self._made: dict[tuple[int, int], _Shard] = {}
-        self.buckets = gradients.buckets
 
     def weigh(self, position: int, batch: Batch) -> list[float]:
         """The divisor of the mean of each loss over this shard."""
@@ -262,47 +244,32 @@ class Lockstep:
         return self._made[key]
 
     def run(
-        self,
-        batches: Sequence[BatchParts],
-        totals: list[float],
-        seed: int,
-        number: int,
-        measures: ShardMetrics,
-        exchange: Exchange,
+        self, batches: Sequence[BatchParts], totals: list[float], seed: int, number: int, measures: ShardMetrics
     ) -> Array:
-        """Compute the gradients of all shards and begin to exchange them; returns their contributions to the losses.
-
-        The last backward pass sends every bucket as soon as all shards have its gradients.
-        """
+        """Compute the gradients of all shards of this rank; returns their contributions to the losses, a row for each."""
         contributions = np.zeros((len(self._shards.own), len(totals)))
         forward, backward = self._meetings()
         seconds = self._objective.seconds
         for i, parts in enumerate(batches):
-            shards = [None if b is None else self._shard(p, b.size) for p, b in enumerate(parts.batches)]
-            for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
-                if shard is not None and batch is not None:
-                    draw = (number + i) * self._shards.count + self._shards.own[position]
-                    shard.program.seed(seed, draw)
-                    shard.program.graph.read_arrays()
-                    self._objective.fill(shard.program, batch)
+            there = [(p, self._shard(p, b.size), b) for p, b in enumerate(parts.batches) if b is not None]
+            for position, shard, batch in there:
+                shard.program.seed(seed, (number + i) * self._shards.count + self._shards.own[position])
+                shard.program.graph.read_arrays()
+                self._objective.fill(shard.program, batch)
             began = perf_counter()
-            for meeting, total in enumerate(self._through([None if s is None else s.forward for s in shards], forward)):
-                self._normalizations[meeting].note(total)
-            for position, (shard, batch) in enumerate(zip(shards, parts.batches, strict=True)):
-                if shard is not None and batch is not None:
-                    self._objective.evaluate(shard.bound, batch, totals)
-                    contributions[position] += self._objective.values
-                    measures.count_shard(self._shards.own[position], self._objective, batch)
+            summed = self._through({p: shard.forward for p, shard, _ in there}, forward)
+            for normalization, total in zip(self._normalizations, summed, strict=True):
+                normalization.note(total)
+            for position, shard, batch in there:
+                self._objective.evaluate(shard.bound, batch, totals)
+                contributions[position] += self._objective.values
+                measures.count_shard(self._shards.own[position], self._objective, batch)
             seconds["forward"] += perf_counter() - began
             began = perf_counter()
-            for position, shard in enumerate(shards):
-                if shard is None:
-                    self._vectors[position].fill(0)
-            sending = _Sending(self, shards, exchange, first=i == 0) if i == len(batches) - 1 else None
-            for _ in self._through([None if s is None else s.backward for s in shards], backward, sending):
-                pass
-            if sending is None:
-                self._keep(first=i == 0)
+            for position in set(range(len(self._vectors))) - {p for p, _, _ in there}:
+                self._vectors[position].fill(0)
+            list(self._through({p: shard.backward for p, shard, _ in there}, backward))
+            self._add(first=i == 0, last=i == len(batches) - 1)
             seconds["backward"] += perf_counter() - began
         return contributions
 
@@ -311,82 +278,34 @@ class Lockstep:
         example = next(iter(self._made.values()), None) or self._shard(0, 1)
         return [len(m.sums) for m in example.forward.meetings], [len(m.sums) for m in example.backward.meetings]
 
-    def _through(
-        self, ways: Sequence[_Way | None], sizes: Sequence[int], sending: _Sending | None = None
-    ) -> Iterator[Array]:
-        """Run all parts of a pass, and meet between them; gives what was summed."""
-        there = [way for way in ways if way is not None]
-        for number in range(len(sizes) + 1):
-            for way in there:
+    def _through(self, ways: Mapping[int, _Way], sizes: Sequence[int]) -> Iterator[Array]:
+        """Run all parts of a pass of the shards at these positions, and meet between them; gives what was summed."""
+        for number, size in enumerate([*sizes, 0]):
+            for way in ways.values():
                 way.parts[number].run()
-            if sending is not None:
-                sending.after(number)
             if number < len(sizes):
-                own = np.stack([np.zeros(sizes[number]) if way is None else way.meetings[number].sums for way in ways])
-                rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
-                total = _sum_rows(rows, self._joins)
-                for way in there:
+                own = np.zeros((len(self._vectors), size))
+                for position, way in ways.items():
+                    own[position] = way.meetings[number].sums
+                total = sum_of_rows(self._comm.gather_rows(own, [b - a for a, b in self._shards.runs]), self._joins)
+                for way in ways.values():
                     way.meetings[number].sums[...] = total
                 yield total
 
-    def _keep(self, *, first: bool) -> None:
+    def _add(self, *, first: bool, last: bool) -> None:
         """Add the gradients of a batch to those of the batches before it."""
         if first:
-            self._sums = [v.copy() for v in self._vectors]
+            self._sums = self._vectors if last else [v.copy() for v in self._vectors]
             return
         for total, more in zip(self._sums, self._vectors, strict=True):
             sum_in_tree(total, [total, more], [0, 1])
 
-    def finished(self, shards: Sequence[_Shard | None]) -> list[int]:
-        """The part of the backward pass after which each bucket is final for all of these shards."""
-        parts = [0] * len(self._gradients.buckets)
-        for shard in shards:
-            if shard is not None:
-                ends = shard.backward.ends
-                calls = self._gradients.finished(shard.program)
-                parts = [max(part, bisect_left(ends, call)) for part, call in zip(parts, calls, strict=True)]
-        return list(accumulate(parts, max)) if self._comm.overlap else [max(parts)] * len(parts)
-
-    def sum_subtrees(self, span: Span, parts: Sequence[Array], *, first: bool) -> None:
-        """The sums over the subtrees of this rank, of one bucket; without ``first`` of all batches of the step."""
-        start, stop = span
-        leaves = [v[start:stop] for v in self._vectors]
-        if not first:
-            sums = [total[start:stop] for total in self._sums]
-            for total, more in zip(sums, leaves, strict=True):
-                sum_in_tree(total, [total, more], [0, 1])
-            leaves = sums
+    def sum_subtrees(self, parts: Sequence[Array]) -> None:
+        """Sum the gradients of a step over the subtrees of this rank."""
         own, joins = self._shards.own.start, self._shards.own_joins
         for (low, high), part in zip(self._shards.subtrees[self._shards.rank], parts, strict=True):
             tree = slice(low - own, high - own)
-            sum_in_tree(part[start:stop], leaves[tree], joins[tree])
-
-
-class _Sending:
-    """The buckets of a backward pass, each of which is sent once all shards have it."""
-
-    def __init__(self, lockstep: Lockstep, shards: Sequence[_Shard | None], exchange: Exchange, *, first: bool) -> None:
-        self._lockstep, self._exchange, self._first = lockstep, exchange, first
-        self._waiting = deque(zip(lockstep.finished(shards), lockstep.buckets, strict=True))
-
-    def after(self, part: int) -> None:
-        """Note that this part of the pass is done."""
-        self._exchange.poll()
-        while self._waiting and self._waiting[0][0] <= part:
-            _, span = self._waiting.popleft()
-            self._lockstep.sum_subtrees(span, self._exchange.parts, first=self._first)
-            self._exchange.start()
-
-
-def _sum_rows(rows: Array, joins: Sequence[int]) -> Array:
-    """The sum of all rows in the order of the tree."""
-    stack: list[Array] = []
-    for row, count in zip(rows, joins, strict=True):
-        stack.append(row)
-        for _ in range(count):
-            right = stack.pop()
-            stack[-1] = stack[-1] + right
-    return stack[0]
+            sum_in_tree(part, self._sums[tree], joins[tree])
 
 
 def _record(network: Module) -> Graph:

@@ -29,12 +29,12 @@ class ShardMetrics(EpochMetrics):
         self._of_shards[shard].count(objective, batch)
 
     def _gathered(self) -> dict[int, dict[str, tuple[dict[str, Array], Any]]]:
-        """On rank 0, what was collected for every shard by every metric, and the keys of its parts if it has some."""
+        """What was collected for every shard by every metric, and the keys of its parts if it has some. Collective."""
         own = {
             shard: {name: (running.arrays(), running.keys) for name, running in measures.running.items()}
             for shard, measures in self._of_shards.items()
         }
-        everyone = self._comm.gather_first(own) if self.running else []
+        everyone = self._comm.gather(own) if self.running else []
         return {shard: counts for parts in everyone for shard, counts in parts.items()}
 
     def values(self) -> dict[str, float]:

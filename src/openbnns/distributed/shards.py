@@ -83,15 +83,11 @@ class Shards:
             counts += joins([(i, i + 1) for i in range(*tree)], tree)
         return counts
 
-    def of_batch(self, samples: int) -> list[Span]:
-        """The samples of each shard of a batch."""
-        return cut(samples, self.count)
-
     def own_of_batch(self, samples: int) -> list[Span]:
         """The samples of the shards of this rank."""
-        return self.of_batch(samples)[self.own.start : self.own.stop]
+        return cut(samples, self.count)[self.own.start : self.own.stop]
 
     def sizes(self, batches: Sequence[int]) -> list[int]:
         """Sizes of shards of batches of these sizes, the largest first, without those that are empty."""
-        distinct = {end - start for samples in batches for start, end in self.of_batch(samples)}
+        distinct = {end - start for samples in batches for start, end in cut(samples, self.count)}
         return sorted(distinct - {0}, reverse=True)

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .. import runtime
 from ..graph.tensor import Array
 from ..nn.batches import BatchParts, BatchStream
-from ..nn.callbacks import Best
 from ..nn.run_checkpoints import settings
 from ..nn.training_run import Diverged, Interrupted, Run, StopRequest, first_not_finite, used_parameters
 from .communicator import Communicator
 from .shard_metrics import ShardMetrics, measure
-from .sharded_optimizer import ShardedOptimizer
 from .shards import Shards
 from .training_step import ShardedObjective
 
@@ -28,24 +25,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_NOTED_SHARE, _NOTED_SECONDS = 0.25, 0.5  # how long others wait, of what ranks compute, before this is said
 _PROGRAMS_KEPT = 8  # sizes of shards of two sizes of batches, and of batches of validation
-
-
-class StepTimes:
-    """The time of steps: ``steps`` is that of this rank, ``blocked`` how long each rank had to wait.
-
-    ``transfer`` is the part of it for which no rank was to blame: in every step, what the rank was blocked for that was blocked
-    least, as it had come last.
-    """
-
-    def __init__(self, ranks: int) -> None:
-        self.steps, self.transfer, self.blocked = 0.0, 0.0, np.zeros(ranks)
-
-    def add(self, seconds: float, blocked: Array) -> None:
-        self.steps += seconds
-        self.transfer += float(blocked.min())
-        self.blocked += blocked
 
 
 class DistributedRun(Run):
@@ -53,90 +33,20 @@ class DistributedRun(Run):
 
     measures: ShardMetrics
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        feed: BatchStream,
-        validation: BatchStream | None,
-        epochs: int,
-        callbacks: list[Any],
-        best: Best,
-    ) -> None:
+    def __init__(self, trainer: Trainer, feed: BatchStream, *more: Any) -> None:
         comm = trainer.distributed
         assert comm is not None
         self.comm: Communicator = comm
         self.shards = Shards(trainer.shards, comm.size, comm.rank)
-        super().__init__(trainer, feed, validation, epochs, callbacks, best)
+        super().__init__(trainer, feed, *more)
         self._accumulation = None
         self._signals = StopRequest()
         self._arrived = 0  # a signal at any rank
         self._compare()
         self._asks = any(comm.gather(bool(self.step_callbacks)))  # callbacks of any rank, at every step
-        self._times = StepTimes(comm.size)
-        self._slow: set[int] = set()  # ranks of which this was said
-        self._sharded = ShardedObjective(
-            trainer.network,
-            trainer.objective,
-            trainer.optimizer,
-            comm,
-            self.shards,
-            synchronized=trainer.sync_batch_norm,
-        )
-        self._optimizer: ShardedOptimizer | None = None
-        self._share_optimizer()
+        self._sharded = ShardedObjective(trainer, comm, self.shards)
         if comm.size > 1:
             trainer.say(comm.described())
-
-    def _share_optimizer(self) -> None:
-        """Begin, or begin anew, to keep only a part of the accumulators, if that is wanted."""
-        if self.comm.shard_optimizer and self.comm.size > 1:
-            self._give_back()
-            parts = self._sharded
-            self._optimizer = ShardedOptimizer(self.trainer.optimizer, parts.gradients, self.comm, parts.exchange.own)
-
-    def optimizer_state(self) -> dict[str, Array]:
-        return super().optimizer_state() if self._optimizer is None else self._optimizer.state_dict()
-
-    def load_optimizer_state(self, state: dict[str, Array]) -> None:
-        if self._optimizer is None:
-            super().load_optimizer_state(state)
-        else:
-            self._optimizer.load_state_dict(state)
-
-    def _more(self) -> dict[str, Any]:
-        """The time of every rank in the steps of this epoch, by kind; together it is the time of the steps."""
-        blocked, transfer = self._times.blocked, self._times.transfer
-        own = self._times.steps, self._sharded.exchange_seconds, runtime.get_num_threads()
-        self._times, self._sharded.exchange_seconds = StepTimes(self.comm.size), 0.0
-        steps, worked, threads = self.comm.gather_rows(np.array([own]), [1] * self.comm.size).T
-        self._sharded.take_blocked()  # time between epochs is not part of a step
-        columns = {
-            "computed_seconds": np.maximum(steps - worked - blocked, 0.0),
-            "waited_seconds": blocked - transfer,
-            "sent_seconds": worked + transfer,
-        }
-        record: dict[str, Any] = {name: np.round(column, 6).tolist() for name, column in columns.items()}
-        self._name_slow_rank(record["computed_seconds"], record["waited_seconds"])
-        return {"ranks": {**record, "hosts": self.comm.hosts, "threads": threads.astype(int).tolist()}}
-
-    def _name_slow_rank(self, computed: list[float], waited: list[float]) -> None:
-        """Say, once for each, which rank the others wait for, if they do so for a good part of an epoch."""
-        slow = int(np.argmin(waited))
-        longer = min((seconds - waited[slow] for rank, seconds in enumerate(waited) if rank != slow), default=0.0)
-        if slow in self._slow or longer < max(_NOTED_SHARE * np.mean(computed), _NOTED_SECONDS):
-            return
-        self._slow.add(slow)
-        self.trainer.say(
-            f"Rank {slow} on {self.comm.hosts[slow]} is slow: in epoch {self.epoch + 1} every other rank waited {longer:.1f} s "
-            "longer than it did."
-        )
-
-    def _gradient_norms(self) -> dict[str, float]:
-        own = super()._gradient_norms()
-        if self._optimizer is not None:
-            norms = dict(zip(self._sharded.gradients.parameters, self._optimizer.gradient_norms(), strict=True))
-            own |= {n: norms[p] for n, p in used_parameters(self.trainer.network).items() if p in norms}
-        return own
 
     def _compare(self) -> None:
         """Find out before the first step whether a rank has other settings, data, weights or another version."""
@@ -146,10 +56,6 @@ class DistributedRun(Run):
         for array in self.trainer.network.state_dict().values():
             digest.update(np.ascontiguousarray(array).tobytes())
         own = {"version": __version__, "weights": digest.hexdigest(), **(self.settings or settings(self))}
-        options = self.comm
-        own["communication"] = [
-            options.deterministic, options.transport, options.shard_optimizer, options.bucket_bytes, options.shared_memory,
-        ]  # fmt: skip
         self.comm.compare(own)
 
     def confirm(self, arrays: Mapping[str, Array]) -> None:
@@ -171,26 +77,11 @@ class DistributedRun(Run):
 
     def go(self, stop: StopRequest) -> None:
         self._signals = stop
-        optimizer = self.trainer.optimizer
         try:
-            optimizer.measure_norm_with(self._sharded.gradients.norm)
             super().go(StopRequest())
-        except BaseException as error:
-            if isinstance(error, Interrupted):
-                self.comm.shared(error)
-                self._give_back()
-            if self.comm.is_shared(error):
-                self._sharded.close()
+        except Interrupted as error:
+            self.comm.shared(error)
             raise
-        finally:
-            optimizer.measure_norm_with(None)
-        self._give_back()
-        self._sharded.close()
-
-    def _give_back(self) -> None:
-        if self._optimizer is not None:
-            self._optimizer.finish()
-            self._optimizer = None
 
     def agree(self, stop: StopRequest) -> None:
         """Share requests to stop: signals come with the losses of a step, but those of callbacks have to be asked for."""
@@ -210,49 +101,38 @@ class DistributedRun(Run):
     def _train_step(self, batches: Iterator[Any]) -> tuple[float, int]:
         trainer, objective, seconds = self.trainer, self.objective, self.objective.seconds
         count = min(self.accumulate, self.batches - self.batch)
-        step, step_began = self.step, perf_counter()
+        step = self.step
         trainer.optimizer.learning_rate = trainer.base_learning_rate * trainer.schedule(step, self.epochs * self.steps)
-        if self._sharded.refresh():
-            trainer.optimizer.measure_norm_with(self._sharded.gradients.norm)
-            self._share_optimizer()
+        self._sharded.refresh()
         began = perf_counter()
         given: list[BatchParts] = [next(batches) for _ in range(count)]
         seconds["data"] += perf_counter() - began
         signal_number = signal.Signals[self._signals.signal_name] if self._signals.requested else 0
         losses = self._sharded.run(given, trainer.seed, step * self.accumulate, self.measures, signal_number)
         self._arrived = losses.flag
-        objective.values[:], objective.divisors[:] = losses.values, self._weights(losses.totals, losses.samples)
+        weights = [losses.samples if one.is_sum else t for one, t in zip(objective.losses, losses.totals, strict=True)]
+        objective.values[:], objective.divisors[:] = losses.values, weights
         loss = sum(share * value for share, value in zip(objective.shares, losses.values, strict=True))
         if not math.isfinite(loss):
-            self._sharded.statistics.undo()
-            raise self.comm.shared(Diverged(self._divergence(given, loss, step)))
+            raise self.comm.shared(Diverged(self.divergence(loss, step, self._where(given))))
         self.measures.losses.add(objective)
         began = perf_counter()
-        (self._optimizer or trainer.optimizer).step()
+        trainer.optimizer.step()
         seconds["step"] += perf_counter() - began
-        self._times.add(perf_counter() - step_began, losses.blocked)
         self.batch += count
         return loss, losses.samples
 
-    def _weights(self, totals: list[float], samples: int) -> list[float]:
-        """The weights by which the losses of steps are averaged."""
-        return [samples if loss.is_sum else total for loss, total in zip(self.objective.losses, totals, strict=True)]
-
-    def _divergence(self, given: list[BatchParts], loss: float, step: int) -> str:
-        """The message about a divergence, with its place from the first rank that knows it."""
+    def _where(self, given: list[BatchParts]) -> str:
+        """The place where numbers of these batches are not finite, from the first rank that knows it. Collective."""
         batch = next((batch for parts in given for batch in parts.batches if batch is not None), None)
         own = ""
         if batch is not None:
             own = first_not_finite(self.trainer.network, self.objective.bound(batch.shapes, training=True).program)
-        told = next((text for text in self.comm.gather(own) if text), "")
-        return (
-            f"The loss became {loss} in epoch {self.epoch + 1}, step {step + 1}.{told} Use a smaller learning rate, clip_norm, "
-            "or look at the data."
-        )
+        return next((text for text in self.comm.gather(own) if text), "")
 
     def _require_finite(self) -> None:
         if not all(np.isfinite(p.data).all() for p in used_parameters(self.trainer.network).values()):
-            raise self.comm.shared(Diverged(self._divergence([], math.nan, self.step - 1)))
+            raise self.comm.shared(Diverged(self.divergence(math.nan, self.step - 1, self._where([]))))
 
 
 def check_shards(trainer: Trainer, feed: BatchStream) -> None:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..graph.program import Program
 from ..graph.tensor import Array
 from ..nn.batches import BatchParts
-from ..nn.module import Module
-from ..nn.objective import Objective
-from ..nn.optimizers import Optimizer
 from ..nn.recording import recording_of
 from .batch_normalization import Lockstep, RunningStatistics
 from .communicator import Communicator
 from .exchange import Exchange
-from .gradient_vector import Gradients
+from .gradient_vector import Gradients, vector
 from .shard_metrics import ShardMetrics
 from .shards import Shards
-from .shared_memory import vector
 from .tree_sums import sum_in_tree
+
+if TYPE_CHECKING:
+    from ..nn.trainer import Trainer
 
 
 class StepLosses(NamedTuple):
@@ -33,7 +31,6 @@ class StepLosses(NamedTuple):
     totals: list[float]
     samples: int
     flag: int  # the largest that a rank has given
-    blocked: Array  # seconds that each rank could not go on since the step before
 
 
 class ShardedObjective:
@@ -42,124 +39,95 @@ class ShardedObjective:
     Subtrees that wait for their sibling lie on a stack of vectors, each as long as all gradients.
     """
 
-    def __init__(
-        self,
-        network: Module,
-        objective: Objective,
-        optimizer: Optimizer,
-        comm: Communicator,
-        shards: Shards,
-        *,
-        synchronized: bool = False,
-    ) -> None:
-        """``synchronized`` batch normalization takes all shards of the rank at once."""
-        self.exchange_seconds = 0.0  # spent on sums and messages, not counting what it waits
-        self._network, self._objective, self._optimizer = network, objective, optimizer
-        self._comm, self._shards, self._synchronized = comm, shards, synchronized
-        self.exchange: Exchange
+    def __init__(self, trainer: Trainer, comm: Communicator, shards: Shards) -> None:
+        self._network, self._objective, self._optimizer = trainer.network, trainer.objective, trainer.optimizer
+        self._comm, self._shards = comm, shards
+        self._synchronized = trainer.sync_batch_norm  # takes all shards of the rank at once
         self._prepare()
 
     def _prepare(self) -> None:
         self._graph = graph = recording_of(self._network, True).graph
         self.statistics = RunningStatistics(graph)
         extra = 0 if self._synchronized else self.statistics.size
-        self.gradients = Gradients(self._network, self._optimizer.parameters, extra, self._comm)
-        self._lockstep: Lockstep | None = None
-        if self._synchronized:
-            self._lockstep = Lockstep(self._network, self._objective, self.gradients, self._comm, self._shards)
-        self.exchange = Exchange(
-            self._comm,
-            self._shards,
-            self.gradients.length,
-            self.gradients.buckets,
-            gathers=not self._comm.shard_optimizer,
-        )
-        self._reported = self._blocked
-        self._place(self.exchange.parts[-1])
-        self._stack = self.exchange.parts[:-1]
-
-    def _place(self, vector: Array) -> None:
-        """Compute gradients in this vector from now on."""
-        self.gradients.lie_in(vector)
+        self._gradients = Gradients(self._network, self._optimizer.parameters, extra)
         self._objective.forget()
         self._optimizer.regroup()
+        self._stack: list[Array] = []
+        self._lockstep: Lockstep | None = None
+        if self._synchronized:
+            self._lockstep = Lockstep(self._objective, self._gradients, self._comm, self._shards)
+        self._exchange = Exchange(self._comm, self._shards, len(self._gradients.vector))
 
-    def refresh(self) -> bool:
-        """Follow a network that was recorded anew, or whose parameters were frozen or unfrozen; True if anything changed."""
-        if recording_of(self._network, True).graph is self._graph and self.gradients.fits(self._optimizer.parameters):
-            return False
-        before = self.exchange
-        self._prepare()
-        before.close()
-        return True
-
-    def close(self) -> None:
-        """Free the resources of the exchange; parameters keep their gradients. Collective."""
-        if self.exchange.shares_memory:
-            kept = vector(self.gradients.length)
-            np.copyto(kept, self.gradients.vector)
-            self._place(kept)
-        self._stack, self._lockstep = [], None
-        self.exchange.close()
+    def refresh(self) -> None:
+        """Follow a network that was recorded anew, or whose parameters were frozen or unfrozen."""
+        same = recording_of(self._network, True).graph is self._graph
+        if not same or not self._gradients.fits(self._optimizer.parameters):
+            self._prepare()
 
     # The whole batch.
 
     def run(
         self, batches: Sequence[BatchParts], seed: int, number: int, measures: ShardMetrics, flag: int = 0
     ) -> StepLosses:
-        """Compute the gradients of a step over these batches, the first of which has this number in the run.
-
-        ``flag`` tells all ranks something about this one.
-        """
+        """Compute the gradients of a step over these batches, the first of which has this number; ``flag`` goes to all ranks."""
         totals = self._totals(batches)
         self.statistics.begin()
+        parts = self._parts()
         if self._lockstep is not None:
-            contributions = self._lockstep.run(batches, totals, seed, number, measures, self.exchange)
-            self._wait()
+            contributions = self._lockstep.run(batches, totals, seed, number, measures)
+            self._lockstep.sum_subtrees(parts)
         else:
             contributions = self._one_by_one(batches, totals, seed, number, measures)
-        told = np.full((len(contributions), 2), (flag, self.take_blocked()))
-        rows = self._comm.gather_rows(np.hstack([contributions, told]), [b - a for a, b in self._shards.runs])
-        values = [math.fsum(column) for column in rows[:, :-2].T]
-        blocked = rows[[first for first, _ in self._shards.runs], -1]
-        return StepLosses(values, totals, sum(parts.size for parts in batches), int(rows[:, -2].max()), blocked)
-
-    @property
-    def _blocked(self) -> float:
-        """Seconds that this rank had to wait."""
-        return self.exchange.seconds + self._comm.seconds
-
-    def take_blocked(self) -> float:
-        """Seconds not reported yet."""
-        seconds, self._reported = self._blocked - self._reported, self._blocked
-        return seconds
+        began, seconds = perf_counter(), self._objective.seconds
+        self._exchange.sum(parts)
+        seconds["exchange"] = seconds.get("exchange", 0.0) + perf_counter() - began
+        if self._lockstep is None:
+            self.statistics.finish(self._gradients.extra, len(batches))
+        flags = np.full((len(contributions), 1), flag)
+        rows = self._comm.gather_rows(np.hstack([contributions, flags]), [b - a for a, b in self._shards.runs])
+        values = [math.fsum(column) for column in rows[:, :-1].T]
+        return StepLosses(values, totals, sum(parts.size for parts in batches), int(rows[:, -1].max()))
 
     def _one_by_one(
         self, batches: Sequence[BatchParts], totals: list[float], seed: int, number: int, measures: ShardMetrics
     ) -> Array:
-        """Run the passes over the shards of this rank; returns their contributions to the losses, a row for each."""
+        """Run the passes over the shards of this rank, whose gradients are then summed to its subtrees; returns their
+        contributions to the losses, a row for each."""
         own, count, height = self._shards.own, len(batches), 0
         contributions = np.zeros((len(own), len(totals)))
+        gradients = self._gradients
         for position, shard in enumerate(own):
             for i, parts in enumerate(batches):
                 batch = parts.batches[position]
-                joins = (1 if i else 0) + (self._shards.own_joins[position] if i == count - 1 else 0)
-                last = shard == own[-1] and i == count - 1
-                program = None
-                if batch is not None:
+                if batch is None:
+                    gradients.vector.fill(0)
+                else:
                     self.statistics.clear()
                     draw = (number + i) * self._shards.count + shard
                     program, _ = self._objective.forward(batch, training=True, seed=(seed, draw), totals=totals)
                     contributions[position] += self._objective.values
                     measures.count_shard(shard, self._objective, batch)
-                    self.statistics.write(self.gradients.extra, batch.size / parts.size, count - 1 - i)
-                if last:
-                    self._finish(program, height, joins)
-                else:
-                    height = self._add(program, height, joins)
-        self._wait()
-        self.statistics.finish(self.gradients.extra, count)
+                    self.statistics.write(gradients.extra, batch.size / parts.size, count - 1 - i)
+                    self._objective.backward(program)
+                joins = (1 if i else 0) + (self._shards.own_joins[position] if i == count - 1 else 0)
+                last = shard == own[-1] and i == count - 1
+                began = perf_counter()
+                height -= joins
+                target = gradients.vector if last else self._level(height)
+                sum_in_tree(target, [*self._stack[height : height + joins], gradients.vector], [*[0] * joins, joins])
+                height += 1
+                self._objective.seconds["backward"] += perf_counter() - began
         return contributions
+
+    def _level(self, height: int) -> Array:
+        while len(self._stack) <= height:
+            self._stack.append(vector(len(self._gradients.vector)))
+        return self._stack[height]
+
+    def _parts(self) -> list[Array]:
+        """Vectors for the subtrees of this rank; the last of them holds the gradients of a shard before."""
+        count = len(self._shards.subtrees[self._comm.rank])
+        return [*(self._level(height) for height in range(count - 1)), self._gradients.vector]
 
     def _totals(self, batches: Sequence[BatchParts]) -> list[float]:
         """The divisors of the means of the losses: sums over all shards of all batches."""
@@ -176,63 +144,3 @@ class ShardedObjective:
         rows = self._comm.gather_rows(own, [b - a for a, b in self._shards.runs])
         sums = [math.fsum(column) for column in rows.T]
         return [1.0 if loss.is_sum else total for loss, total in zip(losses, sums, strict=True)]
-
-    # The gradients of one shard.
-
-    def _clear(self) -> None:
-        """An empty shard: its gradients are zeros."""
-        self.gradients.vector.fill(0)
-
-    def _level(self, height: int) -> Array:
-        while len(self._stack) <= height:
-            self._stack.append(vector(len(self.gradients.vector)))
-        return self._stack[height]
-
-    def _add(self, program: Program | None, height: int, joins: int) -> int:
-        """Compute the gradients of a shard and sum them with what waits on the stack; gives its new height."""
-        if program is None:
-            self._clear()
-        else:
-            self._objective.backward(program)
-        began = perf_counter()
-        target = self._level(height - joins)
-        waiting = self._stack[height - joins : height]
-        sum_in_tree(target, [*waiting, self.gradients.vector], [*[0] * joins, joins])
-        self._objective.seconds["backward"] += perf_counter() - began
-        return height - joins + 1
-
-    def _finish(self, program: Program | None, height: int, joins: int) -> None:
-        """The same for the last shard of this rank, bucket by bucket; each is sent as soon as it is summed."""
-        began = perf_counter()
-        whole, buckets = self.gradients.vector, self.gradients.buckets
-        if program is None:
-            self._clear()
-            ends = [0] * len(buckets)
-        else:
-            ends = self.gradients.finished(program)
-            if not self._comm.overlap:
-                ends = ends[-1:] * len(buckets)
-        calls = [] if program is None else program.backward_one_by_one()
-        done = 0
-        for (start, stop), end in zip(buckets, ends, strict=True):
-            for call in calls[done:end]:
-                call.run()
-                self.exchange.poll()
-            done = end
-            if joins:
-                waiting = [level[start:stop] for level in self._stack[height - joins : height]]
-                sum_in_tree(whole[start:stop], [*waiting, whole[start:stop]], [*[0] * joins, joins])
-            self.exchange.start()
-        for call in calls[done:]:
-            call.run()
-        self._objective.seconds["backward"] += perf_counter() - began
-
-    def _wait(self) -> None:
-        began, blocked = perf_counter(), self._blocked
-        self.exchange.finish()
-        if self._comm.shard_optimizer and len(self.gradients.extra):  # every rank needs all extra numbers
-            buckets = [bucket for bucket in self.gradients.buckets if bucket[1] > self.gradients.size]
-            self._comm.gather_chunks(self.gradients.vector, buckets)
-        spent = perf_counter() - began
-        self._objective.seconds["exchange"] = self._objective.seconds.get("exchange", 0.0) + spent
-        self.exchange_seconds += spent - (self._blocked - blocked)

@@ -151,9 +151,6 @@ class Program:
         # The backward calls without those that only gradients of the inputs need.
         self._backward_of_parameters = CallList(self._lasting)
         self.trained: list[Parameter] = []
-        # After how many calls of the backward pass of the parameters the gradient of each is final.
-        self.finished: dict[Parameter, int] = {}
-        self._backward_calls: list[CallList] = []  # the same calls, one by one
         self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
@@ -607,10 +604,6 @@ class Program:
                 own = backward_calls(operation, x, y, dy, fewer, adds=adds)
             of_parameters = [addition for key, addition in sums if not isinstance(key, Tensor) or key in needed]
             self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
-            done = len(self._backward_of_parameters.calls)
-            self.finished |= {
-                target.owner: done for target in step.targets if target.wanted and isinstance(target.owner, Parameter)
-            }
 
     def _values_for(
         self, step: BackwardStep, stretch: Stretch | None, portion: int
@@ -834,12 +827,6 @@ class Program:
     def lasting(self) -> list[object]:
         """Arrays that live as long as the program."""
         return self._lasting
-
-    def backward_one_by_one(self) -> list[CallList]:
-        """The calls of the backward pass of the parameters, to be run in their order."""
-        if not self._backward_calls:
-            self._backward_calls = [CallList(self._lasting, [call]) for call in self._backward_of_parameters.calls]
-        return self._backward_calls
 
 
 def is_settled(leaf: object) -> bool:

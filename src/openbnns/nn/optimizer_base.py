@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +201,6 @@ class Optimizer(Listed):
         self._rate = float(self._default_rate if lr is None else lr)
         self._options, self._clipping = options, clipping
         self._waiting = 0  # batches whose gradients have been added up for a step
-        self._norm: Callable[[], float] | None = None  # of all gradients, if it is measured elsewhere
         self._chosen = False  # whether the user chose the parameters, as opposed to a trainer that took them all
         self._set([{}] if given is None else given)
         self._chosen = given is not None
@@ -270,7 +268,7 @@ class Optimizer(Listed):
             )
         made = self._group(group)
         taken = self._distinct([*self.param_groups, made])
-        self.note_steps()
+        self._note_steps()
         self._parameters = taken
         self.param_groups.append(made)
         self._states += [ParameterState(p, made) for p in made.parameters]
@@ -412,24 +410,8 @@ class Optimizer(Listed):
 
     def regroup(self) -> None:
         """Group the parameters anew at the next step: their memory, or what is trained, has changed."""
-        self.note_steps()
+        self._note_steps()
         self._trained, self._step_groups = None, []
-
-    def with_states(self, states: list[ParameterState]) -> Optimizer:
-        """The same optimizer on other parameters, with the settings of their groups."""
-        made = copy.copy(self)
-        made._parameters, made._states = [state.parameter for state in states], states
-        made._trained, made._step_groups = None, []
-        return made
-
-    @property
-    def states(self) -> list[ParameterState]:
-        """The parameters with their accumulators and numbers of steps."""
-        return self._states
-
-    def measure_norm_with(self, norm: Callable[[], float] | None) -> None:
-        """Set what measures the norm of all gradients for clipping; None for the optimizer itself."""
-        self._norm = norm
 
     def _run(self, step_group: StepGroup) -> None:
         step_group.step()
@@ -456,18 +438,18 @@ class Optimizer(Listed):
     @property
     def _shares_norm(self) -> bool:
         """True if gradients are clipped by a norm that no group can compute by itself."""
-        together = len(self._step_groups) > 1 or self._norm is not None
-        return together and self._clipping is not None and self._clipping.case == "by_global_norm"
+        clipping = self._clipping
+        return len(self._step_groups) > 1 and clipping is not None and clipping.case == "by_global_norm"
 
     def _grouped(self, trained: Sequence[bool]) -> list[StepGroup]:
-        self.note_steps()
+        self._note_steps()
         together: dict[tuple[int, int], list[ParameterState]] = {}
         for state, is_trained in zip(self._states, trained, strict=True):
             if is_trained:
                 together.setdefault((id(state.group), state.steps), []).append(state)
         return [StepGroup(states) for states in together.values()]
 
-    def note_steps(self) -> None:
+    def _note_steps(self) -> None:
         """Note the steps that the parameters have taken in their groups."""
         for step_group in self._step_groups:
             for state in step_group.states:
@@ -476,7 +458,7 @@ class Optimizer(Listed):
     def _share_norm(self, clipping: GradientClipping) -> None:
         """Clip by the norm of the gradients of all groups, not of one."""
         gradients = [g for step_group in self._step_groups for g in step_group.gradients]
-        norm = total_norm(gradients) if self._norm is None else self._norm()
+        norm = total_norm(gradients)
         known = clipping.global_norm or (norm if math.isfinite(norm) else 0.0)
         for step_group in self._step_groups:
             step_group.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)
@@ -504,7 +486,7 @@ class Optimizer(Listed):
         ``settings.lr`` and the like hold a number for every group; ``accumulator.0`` and so on are those of the optimizer, not
         copies. Gradients that wait for a step are not part of it.
         """
-        self.note_steps()
+        self._note_steps()
         state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
         state["steps"] = np.array([s.steps for s in self._states], np.int64)
         groups = self.param_groups

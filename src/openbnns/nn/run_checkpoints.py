@@ -45,7 +45,7 @@ def save(run: Run) -> Path:
     trainer = run.trainer
     assert trainer.out is not None
     arrays = {f"network.{name}": array for name, array in trainer.network.state_dict().items()}
-    arrays |= {f"optimizer.{name}": array for name, array in run.optimizer_state().items()}
+    arrays |= {f"optimizer.{name}": array for name, array in trainer.optimizer.state_dict().items()}
     arrays |= {f"best.{name}": array for name, array in (run.best_weights or {}).items()}
     remembered, kept = _remembered(run.callbacks)
     arrays |= {f"callback.{name}": array for name, array in kept.items()}
@@ -167,7 +167,7 @@ def _take(run: Run, checkpoint: Checkpoint, told: dict[str, str]) -> None:
         if "not trained" in told or _of_optimizer(state["settings"]) != _of_optimizer(run.settings):
             trainer.say("The optimizer starts anew: its state belongs to another one or to other parameters.")
         else:
-            run.load_optimizer_state(checkpoint.part("optimizer"))
+            run.trainer.optimizer.load_state_dict(checkpoint.part("optimizer"), settings=False)
         if state["batch"] and not _OF_AN_EPOCH & set(told):
             measures = run.new_measures()
             measures.restore(state["sums"], checkpoint.part("metric"))

@@ -99,9 +99,8 @@ class Trainer(Listed):
     which takes about half the time; weights and everything else stay float32 (docs/trainer.md).
 
     ``distributed=True`` trains on all ranks of an MPI job, each with its part of the ``shards`` that every batch is cut into:
-    with bitwise the same result on any number of ranks (docs/distributed.md). A communicator of mpi4py, or an
-    ``nn.distributed.Communicator`` with options, takes some of the ranks. ``sync_batch_norm`` normalizes by the statistics of
-    whole batches, not of shards.
+    with bitwise the same result on any number of ranks (docs/distributed.md). A communicator of mpi4py takes some of the ranks.
+    ``sync_batch_norm`` normalizes by the statistics of whole batches, not of shards.
     """
 
     @spelled

@@ -172,12 +172,6 @@ class Run:
     def agree(self, stop: StopRequest) -> None:
         """Tell all processes of a run that one of them wants to stop."""
 
-    def optimizer_state(self) -> dict[str, Array]:
-        return self.trainer.optimizer.state_dict()
-
-    def load_optimizer_state(self, state: dict[str, Array]) -> None:
-        self.trainer.optimizer.load_state_dict(state, settings=False)
-
     def _batches(self) -> Iterator[Any]:
         """The rest of the epoch."""
         return self.feed.epoch(self.epoch, self.batch)
@@ -273,7 +267,7 @@ class Run:
             batch = self._next(batches)
             program, loss = objective.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
             if not math.isfinite(loss):
-                raise Diverged(self._diagnosis(program, loss, step))
+                raise Diverged(self.divergence(loss, step, first_not_finite(trainer.network, program)))
             self.measures.add(objective, batch)
             objective.backward(program)
             total, samples = total + loss * batch.size, samples + batch.size
@@ -296,7 +290,8 @@ class Run:
         try:
             loss = self._whole_steps[bound].run(batch, (self.trainer.seed, step))
         except NotFinite as error:
-            raise Diverged(self._diagnosis(error.program, error.loss, step)) from None
+            where = first_not_finite(self.trainer.network, error.program)
+            raise Diverged(self.divergence(error.loss, step, where)) from None
         self.measures.add(self.objective, batch)
         self.batch += 1
         return loss, batch.size
@@ -318,9 +313,8 @@ class Run:
             return 1.0
         return self.objective.divisors[0] if len(self.objective.divisors) == 1 else batch.size
 
-    def _diagnosis(self, program: Program, loss: float, step: int) -> str:
-        """The place where the numbers went wrong: the first parameter or layer whose values are not finite."""
-        where = first_not_finite(self.trainer.network, program)
+    def divergence(self, loss: float, step: int, where: str) -> str:
+        """The message about a divergence; ``where`` is a sentence about the first value that is not finite."""
         files = [] if self.trainer.out is None else checkpoints.list_files(self.trainer.out)
         kept = f" The last good checkpoint is {files[0]}." if files else ""
         return (
@@ -350,7 +344,6 @@ class Run:
         record["weight_norms"] = {
             name: total_norm([p.data]) for name, p in used_parameters(self.trainer.network).items()
         }
-        record |= self._more()
         trainer.history.append(record)
         self._require_bounded(float(record["loss"]))
         if self.best.stopping is not None and self.best.take(record) and self.best.keeps:
@@ -365,10 +358,6 @@ class Run:
             self.once(lambda: write_atomically(path, written))
         progress.end_epoch(record, self.epochs)
 
-    def _more(self) -> dict[str, Any]:
-        """Additional entries of the record of an epoch."""
-        return {}
-
     def _gradient_norms(self) -> dict[str, float]:
         return {
             name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
@@ -379,7 +368,7 @@ class Run:
         network = self.trainer.network
         if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
             program = self.objective.bound(self.feed.first.shapes, training=True).program
-            raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
+            raise Diverged(self.divergence(math.nan, self.step - 1, first_not_finite(network, program)))
 
     def _require_bounded(self, loss: float) -> None:
         """Refuse a loss that has risen by orders of magnitude since the first step: it will not come back."""

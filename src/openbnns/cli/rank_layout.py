@@ -10,6 +10,7 @@ from typing import NamedTuple
 from .. import runtime
 from .._plural import plural
 from .._table import Table
+from ..distributed.communicator import own_cores
 
 
 class RankPlace(NamedTuple):
@@ -19,13 +20,6 @@ class RankPlace(NamedTuple):
     cores: frozenset[int]
     present: int  # cores of the host
     threads: int
-
-
-def own_cores() -> frozenset[int]:
-    """The cores that this process may use; all of them where the system does not tell."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
 
 
 def own_place() -> RankPlace:
