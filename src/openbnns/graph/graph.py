@@ -262,7 +262,7 @@ class Graph:
         """An array in another form; if a module holds it, every pass converts what it holds then."""
         if self._held is None:
             self._held = set(map(id, self.held_arrays()))
-        made = convert(source)
+        made = np.asarray(convert(source))  # NumPy makes a plain number of an array without axes
         if id(source) in self._held or (source.base is not None and id(source.base) in self._held):
             self._held.add(id(made))
             self.followed.append((made, source, convert))

@@ -14,7 +14,7 @@ from ..sizes import Size, agree, is_same, product
 from ..tensor import Tensor
 from .base import TensorLike, axes_of, axis_of, function, numbers, value, with_shape
 from .creation import arange
-from .elementwise import eq, ge, le, mul, sub, where
+from .elementwise import eq, ge, le, sub, where
 from .indexing import index_select, narrow
 from .shapes import expand, movedim, permute, transpose, unsqueeze
 
@@ -170,7 +170,7 @@ def triu(input: TensorLike, diagonal: int = 0) -> Any:
 
 
 def _band(input: TensorLike, diagonal: int, part: Any, who: str) -> Tensor:
-    x = numbers(input, who)
+    x = value(input, who)
     if x.ndim < 2:
         raise ValueError(f"{who}: {x.shape} has no matrices.")
     rows, columns = x.shape[-2:]
@@ -179,7 +179,7 @@ def _band(input: TensorLike, diagonal: int, part: Any, who: str) -> Tensor:
         mask: Any = (ge if part is np.tril else le)(last, arange(columns))
     else:
         mask = part(np.ones((rows, columns), np.float32), diagonal)
-    result: Tensor = mul(x, mask)
+    result: Tensor = where(mask, x, 0)  # a product with zeros would make NaN of infinities
     return result
 
 
@@ -287,7 +287,7 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
 @function
 def diff(input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike = None, append: TensorLike = None) -> Any:
     """The differences of neighbours along ``dim``, ``n`` times over."""
-    x = numbers(input, "diff")
+    x = value(input, "diff")
     axis = axis_of(x, dim, "diff")
     if prepend is not None or append is not None:
         x = cat([part for part in (prepend, x, append) if part is not None], axis)

@@ -507,7 +507,9 @@ def multiply_add(input: Floats, other: Floats, added: Floats) -> Any:
 @function
 def nan_to_num(input: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
-    x, largest = numbers(input, "nan_to_num"), float(np.finfo(np.float32).max)
+    x, largest = value(input, "nan_to_num"), float(np.finfo(np.float32).max)
+    if x.dtype.kind != "f":
+        return x
     replaced = where(isnan(x), float(nan), x)
     replaced = where(eq(x, np.inf), largest if posinf is None else float(posinf), replaced)
     return where(eq(x, -np.inf), -largest if neginf is None else float(neginf), replaced)
@@ -592,8 +594,8 @@ FUNCTIONS["of_masks"] = of_masks
 @function
 def detach(input: TensorLike) -> Any:
     """The same numbers, through which no gradient goes back."""
-    x = numbers(input, "detach")
-    return x.graph.append(operations.Detach(x))
+    x = value(input, "detach")
+    return x.graph.append(operations.Detach(numbers(x, "detach"))) if x.dtype.kind == "f" else x
 
 
 @function

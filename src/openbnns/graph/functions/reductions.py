@@ -299,7 +299,7 @@ def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted:
 @function
 def trace(input: TensorLike) -> Any:
     """The sum of the diagonal of a matrix."""
-    x = numbers(input, "trace")
+    x = value(input, "trace")
     if x.ndim != 2:
         raise ValueError(f"trace: {x.shape} is not a matrix.")
     return sum(diagonal(x))
