@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from openbnns import gradcheck, nn
+from openbnns.graph.functions.base import run_at_once, value
 
 
 def some(*shape: int, seed: int = 0, low: float = -1.5, high: float = 1.5) -> Any:
@@ -85,3 +86,36 @@ def gradients(function: Any, *arrays: Any, cotangent: Any) -> list[Any]:
     net(np.zeros((1, 1), np.float32))
     net.backward(np.ones((1, 1), np.float32))
     return [p.grad for p in net.values()]
+
+
+def split(args: Sequence[Any], count: int | None = None) -> tuple[list[Any], Callable[..., Any]]:
+    """The float32 arrays among the first ``count`` arguments, and a function that puts others into their places."""
+    places: list[tuple[int, ...]] = []
+    for i, x in enumerate(args[:count]):
+        parts = [((i, k), part) for k, part in enumerate(x)] if isinstance(x, list) else [((i,), x)]
+        places += [place for place, part in parts if isinstance(part, np.ndarray) and part.dtype == np.float32]
+
+    def build(given: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+        filled = [list(x) if isinstance(x, list) else x for x in given]
+        for place, other in zip(places, others, strict=True):
+            target: Any = filled if len(place) == 1 else filled[place[0]]
+            target[place[-1]] = other
+        return filled
+
+    return [args[p[0]] if len(p) == 1 else args[p[0]][p[1]] for p in places], build
+
+
+def called(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """A function of ``nn.functional``, or a method of tensors as "Tensor.name", on arrays or on tensors."""
+    if not name.startswith("Tensor."):
+        return getattr(nn.functional, name)(*args, **named)
+
+    def method(x: Any, *more: Any) -> Any:
+        member = getattr(x, name[7:])
+        return member(*more, **named) if callable(member) else member
+
+    return (
+        method(*args)
+        if isinstance(args[0], nn.Value)
+        else run_at_once(lambda x, *more: method(value(x, name), *more), args, {})
+    )
