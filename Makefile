@@ -80,7 +80,7 @@ test-mpi: install $(VENV)/.test-tools  ## training on 1 to 4 ranks of an MPI job
 
 test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools  ## the page of the report in Chromium, from phone to screen, light and dark
 	@tools/need.sh chromium
-	$(PYTEST) tests/browser/report_in_chromium.py tests/browser/messy_table_in_chromium.py
+	$(PYTEST) tests/browser/report_in_chromium.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## the tests that compare with PyTorch and scikit-learn
 	$(PYTEST) -m peers tests

@@ -15,14 +15,12 @@ LOSSES = {"classification": "cross_entropy", "multilabel": "bce_with_logits", "r
 
 
 def write_example(path: Path) -> None:
-    """Flowers of two kinds: lengths, widths, of which some are missing, and colours."""
-    rng, lines = np.random.default_rng(0), ["length,width,colour,kind"]
+    """Flowers of two kinds: lengths and widths."""
+    rng, lines = np.random.default_rng(0), ["length,width,kind"]
     for _ in range(600):
         kind = rng.integers(2)
         length, width = rng.normal([5 + kind, 2 - 0.5 * kind], 0.4)
-        colour = rng.choice(["white", "blue", "red"], p=[[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]][kind])
-        lines.append(f"{length:.2f},{width:.2f},{colour},{['iris', 'lily'][kind]}")
-    lines[7] = "5.25,,white,iris"
+        lines.append(f"{length:.2f},{width:.2f},{['iris', 'lily'][kind]}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -36,7 +34,7 @@ def main() -> None:
         options.file = options.out.with_name("flowers.csv")
         write_example(options.file)
 
-    data = nn.data.load(options.file, target=options.target)  # columns become numbers, rows three parts
+    data = nn.data.load(options.file, target=options.target)  # columns are standardized, rows make three parts
     print(*data.remarks, sep="\n")
     net = nn.Sequential(nn.Linear(32), nn.ReLU(), nn.Linear(data.outputs)).build(data.sample_shape, seed=0)
     trainer = nn.Trainer(net, LOSSES[data.task], nn.Adam(0.01), early_stopping=5)

@@ -25,9 +25,6 @@ OLDEST_NUMPY = {"3.10": "1.24.0", "3.11": "1.24.0", "3.12": "1.26.0", "3.13": "2
 TOOLS = ["pytest>=7.4", "pytest-xdist>=3.3", "hypothesis>=6.80", "mypy>=1.10", "mpi4py>=4.0", "mpich>=4.2",
          "pillow>=10", "onnx>=1.16"]  # fmt: skip
 
-PYARROW = {"1": "pyarrow>=14,<20", "2": "pyarrow>=14"}
-"""By NumPy's major version: newer ones want NumPy 2, and install beside any."""
-
 VERSIONS = "import sys, numpy; print('Python', sys.version.split()[0], 'NumPy', numpy.__version__)"
 
 
@@ -78,8 +75,8 @@ def make_environment(python: Path, age: str, wheel: Path) -> Path:
     if not (folder / ".complete").exists():
         subprocess.run([python, "-m", "venv", "--without-pip", "--clear", folder], check=True)
         oldest = OLDEST_NUMPY[version]
-        numpy, pyarrow = (f"numpy=={oldest}", PYARROW[oldest[0]]) if age == "oldest" else ("numpy", PYARROW["2"])
-        subprocess.run([*install, "--only-binary=:all:", numpy, pyarrow, *TOOLS], check=True)
+        numpy = f"numpy=={oldest}" if age == "oldest" else "numpy"
+        subprocess.run([*install, "--only-binary=:all:", numpy, *TOOLS], check=True)
         (folder / ".complete").touch()
     subprocess.run([*install, "--force-reinstall", "--no-deps", wheel], check=True)
     return own

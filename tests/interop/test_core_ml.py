@@ -19,8 +19,7 @@ from openbnns.interop import coreml
 from openbnns.interop.coreml.exporting import NotInCoreML
 from openbnns.interop.coreml.exporting.package import _limits
 from openbnns.nn import functional as F
-from openbnns.nn.data.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from openbnns.nn.data.preprocessing import ArrayPreparation, ImagePreparation
 from source_networks import NETWORKS
 
 RNG = np.random.default_rng(7)
@@ -252,20 +251,17 @@ def test_a_classifier_has_labels_and_prepares_samples(tmp_path: Path) -> None:
 
 @peers
 def test_tables(tmp_path: Path) -> None:
-    """Numbers are prepared inside; where there are words or gaps, the metadata has the formula of every feature."""
-    numbers_only = TablePreparation([NumberColumn("a", 3.0, 2.0), NumberColumn("b", -1.0, 0.5)])
+    """Columns are prepared inside; the metadata has their names."""
+    columns = ArrayPreparation((2,), mean=[3.0, -1.0], std=[2.0, 0.5], columns=["a", "b"])
     net = nn.Sequential(nn.Linear(2, 1)).build((2,), seed=1)
-    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), numbers_only))
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), columns))
     package = net.to_coreml(tmp_path / "n.mlpackage")
     x = numbers(3, 2)
     actual = run(package.path, input=x)["output"]
-    expected = np.asarray(net.predict([{"a": a, "b": b} for a, b in x]))
+    expected = np.asarray(net.predict({"b": x[:, 1], "a": x[:, 0]}))
     np.testing.assert_allclose(actual[:, 0], expected, rtol=1e-5, atol=1e-6)
-    words = TablePreparation([NumberColumn("a", 3.0, 2.0), CategoryColumn("c", ("red",))])
-    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("regression", ("y",), words))
-    _, spec = mil_numpy.load(net.to_coreml(tmp_path / "w.mlpackage").path)
-    said = spec.description.metadata.userDefined["openbnns.features"].splitlines()
-    assert said == ["a: (x - 3) / 2, or 0 if it is missing", "c = red: 1 or 0"]
+    _, spec = mil_numpy.load(package.path)
+    assert spec.description.metadata.userDefined["openbnns.columns"] == "a, b"
 
 
 @peers

@@ -15,8 +15,7 @@ import pytest
 from onnx_networks import BEYOND_REFERENCE, BOOL, INT64, NETWORKS, as_list, by_reference, make, node, write
 from openbnns import cli, nn
 from openbnns.nn import functional as F
-from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
-from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.data.preprocessing import ArrayPreparation
 from openbnns.nn.files.layer_file import CannotDescribe
 from openbnns.nn.recording import recorded_graph
 
@@ -265,43 +264,21 @@ def test_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(pixels).outputs, loaded.predict(pixels).outputs)
 
 
-ROWS: dict[str, list[Any]] = {
-    "when": [1.7e9, 1.70001e9, float("nan"), 1.69995e9],
-    "size": [3.5, float("nan"), -1.0, 20.0],
-    "colour": ["red", "blau ü", "never seen", ""],
-    "kind": ["b", "a", "", "a"],
-}
-
-
-def _table_model(path: Path, card: nn.ModelCard) -> nn.Module:
-    assert isinstance(card.preparation, TablePreparation)
-    width = card.preparation.width
-    outputs = len(card.classes)
-    net = nn.Sequential(nn.Linear(width, 5), nn.ReLU(), nn.Linear(5, outputs)).build((width,), seed=0)
-    net.save_model(path, card=card)
-    return nn.load_model(path)
-
-
-def test_tables_are_prepared_by_nodes(tmp_path: Path) -> None:
-    """Numbers of any size, gaps, categories, and words that training has not seen."""
-    prepare = TablePreparation([
-        NumberColumn("when", 1.7e9, 4e3), NumberColumn("size", 2.0, 3.0, missing=True),
-        CategoryColumn("colour", ("blau ü", "red"), missing=True), CategoryColumn("kind", ("a", "b")),
-    ])  # fmt: skip
-    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
+def test_columns_are_prepared_by_nodes(tmp_path: Path) -> None:
+    """Numbers of any size; their names come back."""
+    prepare = ArrayPreparation((2,), mean=[1.7e6, 2.0], std=[4e3, 3.0], columns=["when", "size"])
+    net = nn.Sequential(nn.Linear(2, 5), nn.ReLU(), nn.Linear(5, 2)).build((2,), seed=0)
+    net.save_model(tmp_path / "m.safetensors", card=nn.ModelCard("classification", ("yes", "no"), prepare))
+    loaded = nn.load_model(tmp_path / "m.safetensors")
     loaded.to_onnx(tmp_path / "model.onnx")
-    columns = [np.array(values, np.float64 if n < 2 else object)[:, None] for n, values in enumerate(ROWS.values())]
-    rows = [
-        {name: None if value in ("", None) or value != value else value for name, value in zip(ROWS, row, strict=True)}
-        for row in zip(*ROWS.values(), strict=True)
-    ]
-    expected = loaded.predict(rows).outputs
+    x = np.array([[1.7e6, 3.5], [1.70001e6, -1.0], [1.69995e6, 20.0]], np.float32)
+    expected = loaded.predict(x).outputs
     assert len(np.unique(expected[:, 0])) == len(expected)
-    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", columns)[0], expected, 1e-5, 1e-6)
+    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [x])[0], expected, 1e-5, 1e-6)
     again = nn.from_onnx(tmp_path / "model.onnx")
-    np.testing.assert_array_equal(again.predict(rows).outputs, expected)
+    np.testing.assert_array_equal(again.predict({"size": x[:, 1], "when": x[:, 0]}).outputs, expected)
     again.to_onnx(tmp_path / "again.onnx")
-    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", columns)[0], expected, 1e-5, 1e-6)
+    np.testing.assert_allclose(by_reference(tmp_path / "again.onnx", [x])[0], expected, 1e-5, 1e-6)
 
 
 def test_predicted_numbers_have_their_units(tmp_path: Path) -> None:
@@ -317,17 +294,6 @@ def test_predicted_numbers_have_their_units(tmp_path: Path) -> None:
     again = nn.from_onnx(tmp_path / "model.onnx")
     np.testing.assert_array_equal(again.predict(raw).values, expected)
     np.testing.assert_array_equal(again(raw), loaded(raw))  # what training starts from
-
-
-def test_columns_of_texts_are_prepared_elsewhere(tmp_path: Path) -> None:
-    prepare = TablePreparation([TextColumn("remark", ("good", "bad"))])
-    loaded = _table_model(tmp_path / "m.safetensors", nn.ModelCard("classification", ("yes", "no"), prepare))
-    loaded.to_onnx(tmp_path / "model.onnx")
-    rows = [{"remark": "good, good and bad"}, {"remark": "neither"}]
-    features = prepare.apply(rows)
-    expected = loaded.predict(rows).outputs
-    np.testing.assert_allclose(by_reference(tmp_path / "model.onnx", [features])[0], expected, 1e-5, 1e-6)
-    np.testing.assert_array_equal(nn.from_onnx(tmp_path / "model.onnx").predict(rows).outputs, expected)
 
 
 @pytest.mark.parametrize(

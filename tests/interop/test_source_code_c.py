@@ -15,8 +15,7 @@ from openbnns.filters.fully_connected import FullyConnected
 from openbnns.graph import inference
 from openbnns.graph.folding import fold_channel_factors
 from openbnns.interop.source import NotInBNNS, Written
-from openbnns.nn.data.preprocessing import TablePreparation
-from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from openbnns.nn.data.preprocessing import ArrayPreparation
 from openbnns.nn.recording import recorded_graph
 from source_networks import NETWORKS, STEPS, compile_and_run
 
@@ -161,21 +160,18 @@ def test_names_of_users_stay_in_their_comments(tmp_path: Path) -> None:
 
 
 def test_comments_say_how_samples_are_prepared_and_what_outputs_mean(tmp_path: Path) -> None:
-    columns = [NumberColumn("age", 50.25, 9.5, missing=True), CategoryColumn("colour", ("red", "*/ x"))]
-    card = nn.ModelCard(
-        "regression", ("price",), TablePreparation(columns), target_mean=(100.5,), target_std=(22.75,)
-    )  # fmt: skip
-    net = nn.Linear(4, 1).build((4,), seed=0)
+    prepare = ArrayPreparation((2,), mean=[50.25, 1], std=[9.5, 2], columns=["age", "*/ x"])
+    card = nn.ModelCard("regression", ("price",), prepare, target_mean=(100.5,), target_std=(22.75,))
+    net = nn.Linear(2, 1).build((2,), seed=0)
     net.save_model(tmp_path / "m.safetensors", card=card)
     net.to_c(tmp_path)
     code = (tmp_path / "network.c").read_text()
     for line in (
-        "0: age: (x - 50.25) / 9.5, or 0 if it is missing", "1: age is missing: 1 or 0", "2: colour = red: 1 or 0",
-        "3: colour = * / x: 1 or 0", "0: price = 22.75 * y + 100.5",
+        "0: age: (x - 50.25) / 9.5", "1: * / x: (x - 1) / 2", "0: price = 22.75 * y + 100.5",
     ):  # fmt: skip
         assert f" *     {line}\n" in code, line
-    np.zeros(4, np.float32).tofile(tmp_path / "input")
-    compile_and_run(tmp_path, INPUT_TYPE="float", INPUT_BYTES=16, OUTPUT_BYTES=4)
+    np.zeros(2, np.float32).tofile(tmp_path / "input")
+    compile_and_run(tmp_path, INPUT_TYPE="float", INPUT_BYTES=8, OUTPUT_BYTES=4)
 
 
 def test_writing_leaves_the_network_as_it_is(tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import PIL.Image
-import pyarrow
-import pyarrow.parquet
 
 from openbnns import nn
 
@@ -197,7 +195,17 @@ def weighted(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
 
 @problem
 def files(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
-    """Row groups that are multiples of nothing, images and an array, each in files that every rank has for itself."""
+    """Blocks that are multiples of nothing, images and an array, which every rank has for itself."""
+
+    class Sevens(nn.sources.BlockRows):
+        """Rows of an array in blocks of seven."""
+
+        def __init__(self, array: np.ndarray) -> None:
+            self.array = array
+            super().__init__(array.shape, array.dtype, [7] * 14 + [3], window=4)
+
+        def read_block(self, number: int) -> np.ndarray:
+            return self.array[7 * number : 7 * number + 7]
 
     class Both(nn.Module):
         def __init__(self) -> None:
@@ -210,15 +218,13 @@ def files(**options: Any) -> tuple[nn.Trainer, dict[str, Any]]:
 
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
-    columns = {"a": numbers(101), "b": numbers(101, seed=1), "class": classes(3, 101)}
-    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "t.parquet", row_group_size=7)
     pixels = classes(256, 4, 5, 6, 3).astype(np.uint8)
     for i, image in enumerate(pixels):
         PIL.Image.fromarray(image).save(folder / f"{i}.png")
     np.savez(folder / "weights.npz", w=np.random.RandomState(8).uniform(0.1, 2, 101))
     images = nn.sources.open_images([folder / f"{i % 4}.png" for i in range(101)])
-    x = {"table": nn.sources.open_parquet(folder / "t.parquet", ["a", "b"], window=4), "image": images}
-    y = nn.sources.open_parquet(folder / "t.parquet", "class", window=4)
+    x = {"table": Sevens(np.stack([numbers(101), numbers(101, seed=1)], axis=1)), "image": images}
+    y = Sevens(classes(3, 101))
     weights = nn.sources.open_npz(folder / "weights.npz")["w"]
     trainer = nn.Trainer(Both(), "cross_entropy", nn.Adam(0.01), batch_size=30, seed=9, quiet=True, **options)
     return trainer, {"x": x, "y": y, "sample_weights": weights, "epochs": 2, "validation_split": 0.2}

@@ -14,8 +14,7 @@ import openbnns
 from damaged_files import damaged, read_many
 from every_layer import LAYERS, flat, samples_for, shapes_of
 from openbnns import nn
-from openbnns.nn.data.preprocessing import ArrayPreparation, TablePreparation
-from openbnns.nn.data.preprocessing.tables import CategoryColumn, NumberColumn, TextColumn
+from openbnns.nn.data.preprocessing import ArrayPreparation
 from openbnns.nn.files import model_file
 from openbnns.nn.files import safetensors as weights
 from openbnns.nn.files.model_file import KEY
@@ -154,13 +153,7 @@ def test_a_layer_that_cannot_be_made_anew_is_written_as_it_runs(tmp_path: Path) 
 
 
 def test_the_card_comes_back(tmp_path: Path) -> None:
-    prepare = TablePreparation(
-        [
-            NumberColumn("size", 10.0, 5.0, True),
-            CategoryColumn("color", ("blue", "red"), True),
-            TextColumn("text", ("a", "b")),
-        ]
-    )
+    prepare = ArrayPreparation((2,), mean=[10.0, 1.0], std=[5.0, 2.0], columns=["size", "age"])
     card = nn.ModelCard(
         "regression",
         ("price",),
@@ -172,7 +165,7 @@ def test_the_card_comes_back(tmp_path: Path) -> None:
         split={"seed": 1},
         results={"rmse": 0.5},
     )
-    net = nn.Linear(1).build((prepare.width,), seed=0)
+    net = nn.Linear(1).build((2,), seed=0)
     path = tmp_path / "m.safetensors"
     net.save_model(path, card=card)
     again = nn.load_model(path)
@@ -182,10 +175,9 @@ def test_the_card_comes_back(tmp_path: Path) -> None:
         "regression", ("price",), (100.0,), openbnns.__version__,
     )  # fmt: skip
     assert (kept.training, kept.split, kept.results) == ({"epochs": 3}, {"seed": 1}, {"rmse": 0.5})
-    rows = [{"size": 20, "color": "red", "text": "a b b c"}, {"size": None, "color": None, "text": None}]
+    rows = {"age": [3.0, 1.0], "size": [20.0, 10.0]}
     features = prepare.apply(rows)
-    np.testing.assert_allclose(features[0], [2, 0, 0, 1, 0, np.log(2), np.log(3)], rtol=1e-6)
-    np.testing.assert_allclose(features[1], [0, 1, 0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(features, [[2, 1], [0, 0]])
     expected = (features @ net.weight.data.T + net.bias.data)[:, 0] * 20 + 100
     np.testing.assert_allclose(again.predict(rows).values, expected, rtol=1e-5)
     again.save_model(path)  # with the card that it has
@@ -193,26 +185,23 @@ def test_the_card_comes_back(tmp_path: Path) -> None:
 
 
 def test_ways_to_pass_rows() -> None:
-    prepare = TablePreparation([NumberColumn("a", 0.0, 1.0), CategoryColumn("b", ("x", "y"))])
-    expected = [[1, 1, 0], [2, 0, 1]]
+    prepare = ArrayPreparation((2,), columns=["a", "b"])
+    expected = [[1, 3], [2, 4]]
     for rows in (
-        [{"b": "x", "a": 1}, {"a": 2.0, "b": "y", "c": 3}],
-        {"a": [1, 2], "b": ["x", "y"]},
-        {"a": np.float32([1, 2]), "b": np.array(["x", "y"])},
-        [[1, "x"], [2, "y"]],
-        np.array([["1", "x"], ["2", "y"]]),
+        {"a": [1, 2], "b": [3, 4]},
+        {"c": ["x", "y"], "b": np.float32([3, 4]), "a": [1.0, 2]},
+        [[1, 3], [2, 4]],
     ):
         np.testing.assert_array_equal(prepare.apply(rows), expected)
-    np.testing.assert_array_equal(prepare.apply({"a": 1, "b": "z"}), [[1, 0, 0]])
-    assert prepare.unseen == {"b": ["z"]}
-    for rows, message in (
-        ([{"A": 1, "b": "x"}], r"there is no column 'a'\. Did you mean 'A'\? The model needs a, b"),
-        ([[1, 2, 3]], r"samples have shape \(1, 3\), but the model was trained on 2 columns: a, b"),
-        ([{"a": "one", "b": "x"}], r"column 'a' holds numbers such as 1234\.5 in the model, but row 1 has 'one'"),
-        ({"a": [1, 2], "b": ["x"]}, "columns have"),
-    ):
-        with pytest.raises(nn.data.DataError, match=message):
-            prepare.apply(rows)
+    with pytest.raises(nn.data.DataError, match=r"there is no column 'a'\. Did you mean 'A'\? The model takes a, b\."):
+        prepare.apply({"A": [1], "b": [2]})
+    with pytest.raises(nn.data.DataError, match=r"samples are <U3.*Pass an array of numbers"):
+        prepare.apply({"a": ["one"], "b": ["two"]})
+
+
+def test_a_data_frame_gives_its_columns_by_name() -> None:
+    frame = pytest.importorskip("pandas").DataFrame({"b": [3, 4], "word": ["x", "y"], "a": [1, 2]})
+    np.testing.assert_array_equal(ArrayPreparation((2,), columns=["a", "b"]).apply(frame), [[1, 3], [2, 4]])
 
 
 def test_predictions(tmp_path: Path) -> None:
@@ -311,7 +300,9 @@ def in_layers(**fields: Any) -> Any:
         (changed(network={"layers": {"type": "os.system"}}), "there is no layer 'os.system'"),
         (changed(preparation={"kind": "pickle"}), "kind is 'pickle', but must be one of"),
         (changed(preparation={"kind": "arrays", "shape": [3], "mean": [0, 0], "std": [1, 1]}), "mean is .*a list of 3 numbers"),
-        (changed(preparation={"kind": "table", "columns": [{"name": "a", "kind": "number", "mean": 0, "std": 0}]}), "std is 0"),
+        (changed(preparation={"kind": "table", "columns": []}), r"table with words, gaps or dates\..* docs/sklearn\.md shows"),
+        (changed(preparation={"kind": "arrays", "shape": [2], "columns": ["a"]}), r"names 1 columns for samples of shape \(2,\)"),
+        (changed(preparation={"kind": "arrays", "shape": [1], "mean": [0], "std": [0]}), "std is"),
         (changed(target_mean=[1.0], target_std=[]), "target_std is"),
         (in_layers(out_features=2**31), "out_features is too large"),
         (in_layers(out_features=2**30), "out_features is too large"),

@@ -112,29 +112,3 @@ def test_tables_get_a_network_for_tables(table: Path, capsys: pytest.CaptureFixt
     assert kinds.count("Residual") == 2 and "BatchNorm1d" in kinds and "Dropout" in kinds
     card = net.model_card
     assert card is not None and (card.training["optimizer"], card.training["batch_size"]) == ("adamw", 32)
-
-
-def test_tuning_finds_settings_on_training_samples_alone(
-    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from openbnns.cli import tune
-
-    seen: list[Any] = []
-    whole = tune._loss
-    monkeypatch.setattr(
-        tune, "_loss", lambda o, d, s, parts, e: seen.append((s, parts, e, d)) or whole(o, d, s, parts, e)
-    )  # type: ignore[func-returns-value]
-    assert train(table, "--epochs", 8, "--tune", 6, "--out", "t", "--no-report") == 0
-    said = capsys.readouterr().out
-    assert "Tuning, round 1 of 3: 6 settings, 2 epochs" in said and "round 3 of 3: 1 setting, 8 epochs" in said
-    assert [epochs for _, _, epochs, _ in seen] == [2] * 6 + [4] * 3 + [8]
-    for _, parts, _, loaded in seen:
-        rows = np.concatenate([x for x, _ in parts])
-        np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(loaded.train_x, axis=0))  # and no others
-    best = re.search(r"Best settings: width (\d+), depth (\d+)", said)
-    assert best is not None
-    net = nn.load_model("t/model.safetensors")
-    assert [type(m).__name__ for _, m in net.named_modules()].count("Residual") == int(best[2])
-    assert net[1].weight.shape[0] == int(best[1])  # type: ignore[index]
-    assert train(table, "--model", "mlp", "--tune", 2, "--out", "u") == 2
-    assert "--tune searches settings of --model tabular, but the model is mlp" in capsys.readouterr().err

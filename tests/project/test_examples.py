@@ -129,7 +129,7 @@ def test_train_from_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert len(re.findall("iris|lily", capsys.readouterr().out)) >= 20
     table.write_text("y,x\n" + "".join(f"{2 * x + 100:.3f},{x}\n" for x in np.linspace(0, 9, 300)), encoding="utf-8")
     run_program("train_from_csv.py", table, "--target", "y", "--out", model)
-    predicted = nn.load_model(model).predict([{"x": 3.0}, {"x": 8.0}])
+    predicted = nn.load_model(model).predict({"x": [3.0, 8.0]})
     np.testing.assert_allclose(np.ravel(predicted.values), [106, 116], atol=1)
 
 

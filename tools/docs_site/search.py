@@ -53,7 +53,7 @@ KEYWORDS = {
     "sklearn.md": "scikit-learn sklearn estimator pipeline grid search cross-validation mlpclassifier mlpregressor",
     "source_code.md": "export c code swift code microcontroller embedded generate source no dependencies deploy",
     "speed.md": "speed fast performance benchmark faster latency throughput compare time slow",
-    "tables.md": "csv tsv table tables parquet excel spreadsheet columns missing values categories regression tabular "
+    "tables.md": "csv tsv table tables excel spreadsheet columns regression tabular "
     "pandas dataframe separator decimal",
     "trainer.md": "trainer early stopping callbacks validation metrics epochs batch size weighted samples history "
     "overfitting",

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import argparse
 import math
-import shutil
-import textwrap
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import model_formats
-from .arguments import add_output, byte_limit, count
+from .arguments import add_output, byte_limit, count, refuse
 
 SOURCES = (
-    "a table (.csv, .tsv, also .gz, or .parquet), a .npz with arrays x and y, a folder of images by class, a folder of IDX files "
+    "a table of numbers (.csv, .tsv, also .gz), a .npz with arrays x and y, a folder of images by class, a folder of IDX files "
     "such as MNIST's, or digits (built in)"
 )
 
 
-MEANING, FORM = "what the data means", "the form of the data, where it is not detected"
+MEANING, FORM = "what the data means", "how files are read"
 """Titles of groups of options."""
+
+
+_WITH_SKLEARN = "prepare such tables with scikit-learn, docs/sklearn.md shows how"
+_GONE_FROM_FORM = {
+    "--separator": "comma, semicolon, tab and bar are found",
+    "--header": "a line of names is found",
+    "--no-header": "a line of names is found",
+    "--decimal": "write numbers with a decimal point",
+    "--thousands": "write numbers without separators of thousands",
+    **dict.fromkeys(("--missing", "--dates"), _WITH_SKLEARN),
+}
+_GONE_FROM_MEANING = {
+    "--categorical": _WITH_SKLEARN,
+    "--drop": "leave such columns out of the file",
+    "--tune": "search settings with scikit-learn, docs/sklearn.md shows how",
+    "--dry-run": "openbnns inspect MODEL describes what was trained",
+    **dict.fromkeys(("--stream", "--no-stream"), "store large tables as .npy, which is read as it is needed"),
+}
 
 
 def listed(text: str) -> list[str]:
@@ -48,35 +63,8 @@ def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
 
 def add_form(parser: argparse.ArgumentParser) -> None:
     """Options about the form of files."""
+    refuse(parser, _GONE_FROM_FORM)
     group = parser.add_argument_group(FORM)
-    group.add_argument(
-        "--separator", metavar="X", help="what separates the cells of a table: , ; tab | space or another"
-    )
-    group.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="whether a table begins with a line of names",
-    )
-    group.add_argument(
-        "--missing",
-        type=listed,
-        default=[],
-        metavar="A,B",
-        help="cells that stand for a missing value, besides NA, ? and the like",
-    )
-    group.add_argument(
-        "--decimal", metavar="SIGN", help="the decimal sign of numbers in a table: point or comma, or the sign itself"
-    )
-    group.add_argument(
-        "--thousands",
-        metavar="SIGN",
-        help="what separates thousands: comma, point, space or apostrophe, or the sign itself",
-    )
-    group.add_argument(
-        "--dates", choices=("month-first", "day-first"), default=None, metavar="ORDER",
-        help="the order of dates such as 3/4/2024: month-first or day-first",
-    )  # fmt: skip
     group.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and say which")
     group.add_argument(
         "--memory-limit", type=byte_limit, default=None, metavar="BYTES",
@@ -84,17 +72,9 @@ def add_form(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_stream(parser: argparse.ArgumentParser) -> None:
-    """Declare the option to stream a table."""
-    parser.add_argument(
-        "--stream", action=argparse.BooleanOptionalAction, default=None,
-        help="whether the rows of a table stay in a temporary file and are read as they are needed, with the same results "
-        "(default: only if the table is too large for the free memory, or for --memory-limit)",
-    )  # fmt: skip
-
-
 def add_meaning(parser: argparse.ArgumentParser) -> None:
     """Options about what the data means."""
+    refuse(parser, _GONE_FROM_MEANING)
     group = parser.add_argument_group(MEANING)
     group.add_argument(
         "--target", default=None, metavar="NAME",
@@ -104,10 +84,6 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
         "--task", choices=("classification", "regression", "multilabel"), default=None,
         help="what to predict: a class, numbers, or several labels (default: detected from the target, and printed)",
     )  # fmt: skip
-    group.add_argument("--drop", type=listed, default=[], metavar="A,B", help="columns to leave out")
-    group.add_argument(
-        "--categorical", type=listed, default=[], metavar="A,B", help="columns whose numbers or words are categories"
-    )
     group.add_argument(
         "--no-standardize", action="store_true", help="leave numbers as they are (default: mean 0 and deviation 1)"
     )
@@ -118,11 +94,7 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
 
 def form(options: argparse.Namespace) -> dict[str, Any]:
     """The values of the options of :func:`add_form`, as arguments of a reader."""
-    return {
-        "separator": options.separator, "header": options.header, "missing": options.missing, "decimal": options.decimal,
-        "thousands": options.thousands, "dates": options.dates, "memory_limit": options.memory_limit,
-        "skip_bad": options.skip_bad,
-    }  # fmt: skip
+    return {"memory_limit": options.memory_limit, "skip_bad": options.skip_bad}
 
 
 def predicted(options: argparse.Namespace, network: Any, **wanted: Any) -> tuple[Any, Any, Any]:
@@ -142,29 +114,10 @@ def load(options: argparse.Namespace) -> Any:
     target: Any = None if options.target is None else listed(options.target)
     loaded = datasets.load(
         options.data, target=target, task=options.task, seed=options.seed, test_share=options.test_share,
-        validation_share=options.validation_share, standardize=not options.no_standardize, drop=options.drop,
-        categorical=options.categorical, size=options.size, stream=options.stream, **form(options),
+        validation_share=options.validation_share, standardize=not options.no_standardize, size=options.size,
+        **form(options),
     )  # fmt: skip
     return datasets.with_task(loaded, options.task)
-
-
-def columns(preparation: Any, targets: Sequence[str] = (), task: str | None = None) -> list[tuple[str, str]]:
-    """The columns of a table with the use of each, targets included."""
-    from ..nn.data.preprocessing import TablePreparation
-
-    return preparation.by_column(targets, task) if isinstance(preparation, TablePreparation) else []
-
-
-def show_columns(rows: Sequence[tuple[str, str]], say: Callable[[str], None]) -> None:
-    """Print the columns of a table with their use, each in a line, or in several if the terminal is narrow."""
-    width = max(len("column"), *(len(name) for name, _ in rows))
-    lines = max(40, shutil.get_terminal_size((130, 24)).columns - width - 4)
-    say(f"  {'column'.ljust(width)}  use")
-    for name, use in rows:
-        first, *rest = textwrap.wrap(use, lines) or [""]
-        say(f"  {name.ljust(width)}  {first}")
-        for line in rest:
-            say(f"  {''.ljust(width)}  {line}")
 
 
 def in_memory(samples: Any) -> Any:

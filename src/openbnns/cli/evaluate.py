@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..nn import evaluation
-    from ..nn.data import seen_rows
+    from ..nn.data import model_data
 
     network = model_formats.opened(options.model, options)
     card = network.model_card
@@ -48,11 +48,13 @@ def run(options: argparse.Namespace) -> int:
         options, network, with_targets=True, target=options.target, part=options.part
     )
     assert samples.y is not None
-    seen = seen_rows.count_seen(card.split.get("trained_on"), x)
-    unseen = None
-    if seen is not None and seen.samples:
-        samples.notes.append(_training_samples(seen, len(samples.names)))
-        unseen = _unseen(card, samples, seen)
+    parts = model_data.parts_of(card, samples.y) if options.part == "all" else None
+    unseen = None if parts is None or not len(parts["test"]) else parts["test"]
+    if parts is not None:
+        samples.notes.append(
+            "These include the samples that the model was trained on, so the result is better than it would be on new ones. Use "
+            "--part test, or other data."
+        )
     outputs = predictions.outputs.shape[1]
     reference = evaluation.reference_of(card.task, card.split.get("usual_answer"), outputs)
     scores = evaluation.scores(predictions, samples.y, reference, mean=card.target_mean, std=card.target_std)
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({
             "model": str(options.model), "data": options.data, "part": options.part, "task": card.task,
-            "samples": len(samples.names), "trained_on": None if seen is None else seen.samples, "scores": scores,
+            "samples": len(samples.names), "trained_on": parts is not None, "scores": scores,
             "not_trained_on": None if unseen is None else {"samples": len(unseen), "scores": others},
             "notes": samples.notes,
         })  # fmt: skip
@@ -86,51 +88,18 @@ def run(options: argparse.Namespace) -> int:
     return OK
 
 
-def _training_samples(seen: Any, count: int) -> str:
-    """Warn if scores are too good, because the network was trained on some of these samples."""
-    if seen.samples >= count:
-        which = "All of these samples are"
-    elif seen.exact:
-        which = f"{seen.samples:,} of these {count:,} samples {'are' if seen.samples > 1 else 'is'}"
-    else:
-        which = f"About {seen.samples / count:.1%} of these {count:,} samples are"
-    return (
-        f"{which} among those that the model was trained on, so the result is better than it would be on new ones. Use other "
-        "data, or --part test if this is the data that the model was trained on."
-    )
-
-
-def _unseen(card: Any, samples: Any, seen: Any) -> Any:
-    """The numbers of the samples that were not trained on: the test part of the same data, or those that are not known."""
-    import numpy as np
-
-    from ..nn.data import model_data
-
-    parts = model_data.parts_of(card, samples.y)
-    if parts is not None and len(parts["test"]):
-        return parts["test"]
-    rows = np.flatnonzero(~seen.which) if seen.which is not None else np.empty(0, np.int64)
-    return rows if len(rows) else None
-
-
 def _write_report(
     options: argparse.Namespace, network: Any, card: Any, x: Any, predictions: Any, samples: Any, scores: dict[str, float],
     reference: Any,
 ) -> None:  # fmt: skip
     from .. import report
-    from ..nn.data.sample_origin import Origin
 
     y = samples.y
-    origin = None if samples.table is None else Origin(samples.table, samples.rows)
-    explanation = report.explain(
-        network, card.preparation, x, y, predictions, mean=card.target_mean, std=card.target_std
-    )
     values = predictions.values.reshape(len(y), -1) if card.task == "regression" else predictions.outputs
     report.write(
         options.report, title=f"{options.model.name} on {options.data}", network=network,
         settings={"model": str(options.model), "data": options.data, "samples": f"{len(y):,} {options.part}"},
         command=shlex.join(["openbnns", *options.command_line]), test=scores, samples=data_options.in_memory(x),
         outputs=values, targets=y, class_names=card.classes, task=card.task,
-        columns=data_options.columns(card.preparation, card.targets, card.task), probabilities=False, notes=samples.notes,
-        reference=reference, origin=origin, explanation=explanation,
+        probabilities=False, notes=samples.notes, reference=reference, origin=samples.origin,
     )  # fmt: skip

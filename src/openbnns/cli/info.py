@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from . import data_options, model_formats, ranks
+from . import model_formats, ranks
 from .arguments import OK, UNUSABLE, UNUSABLE_ERRORS, Commands, print_json
 from .launcher import launched
 
-_NOT_SHOWN = ("sha256", "trained_on", "usual_answer")  # of the split, which only evaluate reads
+_NOT_SHOWN = ("sha256", "usual_answer")  # of the split, which only evaluate reads
 
 
 def add(commands: Commands) -> None:
@@ -68,7 +68,6 @@ def _show_model(options: argparse.Namespace) -> None:
     parameters = sum(array.size for array in arrays.values())
     if options.json:
         print_json({**card.state(), "library": card.library, "inputs": inputs, "parameters": parameters,
-                    "columns": dict(data_options.columns(card.preparation, card.targets, card.task)),
                     "network": said.get("network")})  # fmt: skip
         return
     if options.quiet:
@@ -76,6 +75,7 @@ def _show_model(options: argparse.Namespace) -> None:
         return
     lines = {
         "written by": f"OpenBNNS {card.library}", "task": card.task or "not said", "classes": ", ".join(card.classes[:20]),
+        "columns": ", ".join(getattr(card.preparation, "columns", ())[:40]), "predicts": ", ".join(card.targets),
         "shape of a sample": " and ".join(str(tuple(shape)) for shape in inputs), "numbers in weights": f"{parameters:,}",
         "settings": ", ".join(f"{name} {value}" for name, value in card.training.items() if value is not None),
         "split": ", ".join(f"{name} {value}" for name, value in card.split.items() if name not in _NOT_SHOWN),
@@ -84,12 +84,8 @@ def _show_model(options: argparse.Namespace) -> None:
     for name, value in lines.items():
         if value:
             print(f"{name:18s} {value}")
-    used = data_options.columns(card.preparation, card.targets, card.task)
-    for line in [] if card.preparation is None or used else card.preparation.sentences():
+    for line in [] if card.preparation is None else card.preparation.sentences():
         print(f"{'preparation':18s} {line}")
-    if used:
-        print("columns")
-        data_options.show_columns(used, print)
     table = said.get("network")
     layers = table.get("layers") if isinstance(table, dict) else None
     print(

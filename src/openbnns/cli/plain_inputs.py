@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..nn.data import csv_files
 from ..nn.data.image_folders import SUFFIXES
 from ..nn.files.untrusted import DataError
 
-_TABLES = (".csv", ".tsv", ".txt", ".gz")
 
-
-def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
+def read(network: Any, source: str, memory_limit: int | None) -> list[Any]:
     """An array for every input of a network, from a file of any kind that fits it."""
     from ..nn.names import inputs_of
 
@@ -30,8 +29,8 @@ def read(network: Any, source: str, form: Mapping[str, Any]) -> list[Any]:
         arrays = [np.load(path, allow_pickle=False)]
     elif path.suffix.lower() in SUFFIXES or path.is_dir():
         arrays = [_images(path, inputs[0].shape)]
-    elif path.suffix.lower() in _TABLES:
-        arrays = [_numbers(path, form)]
+    elif path.name.lower().endswith(csv_files.SUFFIXES):
+        arrays = [csv_files.read(path, (), limit=memory_limit).x]
     else:
         raise DataError(f"{path}: give a .npz, .npy, .csv or .tsv file, an image, or a folder of images.")
     return [
@@ -72,21 +71,6 @@ def _images(path: Path, shape: Sequence[Any]) -> Any:
     height, width = (n if isinstance(n, int) else m for n, m in zip(wanted, own, strict=True))
     pixels = ImagePreparation((height, width), modes[int(shape[places[0]])]).apply(files)
     return pixels.transpose(0, 2, 3, 1) if last else pixels
-
-
-def _numbers(path: Path, form: Mapping[str, Any]) -> Any:
-    """The numbers of a table, a row for each sample."""
-    from ..nn.data.tables import delimited, row_store
-
-    table = delimited.read(
-        path, separator=form["separator"], header=form["header"], missing=form["missing"],
-        room=row_store.memory_for_table(path, None, form["memory_limit"]),
-    )  # fmt: skip
-    if table.word_columns:
-        raise DataError(
-            f"{path}: column {table.word_columns[0]!r} holds words, but the model takes numbers. Leave it out of the file."
-        )
-    return np.stack([table.column(name) for name in table.number_columns], axis=1)
 
 
 def call(network: Any, inputs: Sequence[Any], batch_size: int) -> dict[str, Any]:

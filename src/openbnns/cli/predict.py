@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import data_options, model_formats
-from .arguments import OK, Commands, print_json
+from .arguments import OK, Commands, print_json, refuse
 
 _SHOWN = 10  # predictions on a terminal
 
@@ -24,7 +24,6 @@ def add(commands: Commands) -> None:
             "openbnns predict out/model.safetensors new.csv                 # a few lines on the terminal",
             "openbnns predict out/model.safetensors new.csv -o answers.csv  # all of them, with probabilities",
             "openbnns predict out/model.safetensors photo.jpg               # an image, or a folder of images",
-            "openbnns predict out/model.safetensors new.csv --keep id,name  # with these columns of new.csv",
             "openbnns predict out/model.safetensors new.csv --json",
             "openbnns predict model.onnx inputs.npz -o outputs.npz          # arrays by the names of inputs and outputs",
             "openbnns predict model.onnx photo.jpg --size height=320 --size width=320",
@@ -35,13 +34,7 @@ def add(commands: Commands) -> None:
     predict.add_argument(
         "-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file; arrays as .npz"
     )
-    predict.add_argument(
-        "--keep",
-        type=data_options.listed,
-        default=[],
-        metavar="A,B",
-        help="columns of the data to write beside the predictions",
-    )
+    refuse(predict, {"--keep": "predictions are in the order of the lines, paste -d, joins both files"})
     predict.set_defaults(run=run)
 
 
@@ -55,11 +48,8 @@ def run(options: argparse.Namespace) -> int:
         return _run_plain(options, network)
     if options.output is not None and options.output.suffix.lower() not in ("", ".csv", ".txt"):
         raise ValueError(f"{options.output}: predictions are written as CSV. Give a name that ends in .csv.")
-    samples, _, predictions = data_options.predicted(options, network, with_targets=False, keep=options.keep)
+    samples, _, predictions = data_options.predicted(options, network, with_targets=False)
     head, rows = table(predictions, samples.names)
-    if samples.kept:
-        head = [head[0], *samples.kept, *head[1:]]
-        rows = [[row[0], *cells, *row[1:]] for row, *cells in zip(rows, *samples.kept.values(), strict=True)]
     if options.output is not None:
         write(options.output, head, rows)
     if options.json:
@@ -83,11 +73,8 @@ def _run_plain(options: argparse.Namespace, network: Any) -> int:
     """The outputs of a model without a description of its samples, as arrays."""
     from . import plain_inputs
 
-    outputs = plain_inputs.call(
-        network, plain_inputs.read(network, options.data, data_options.form(options)), options.batch_size
-    )
-    if options.keep:
-        raise ValueError("--keep names columns of a table with which a model was trained. Leave it out.")
+    inputs = plain_inputs.read(network, options.data, options.memory_limit)
+    outputs = plain_inputs.call(network, inputs, options.batch_size)
     if options.output is not None:
         _write_arrays(options.output, outputs)
     if options.json:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from .. import __version__
 from .._plural import plural
-from . import data_options, ranks, run_folder, tune
+from . import data_options, ranks, run_folder
 from .arguments import (
     DIVERGED,
     OK,
@@ -47,7 +47,6 @@ _NOT_REPEATED = (
     "resume",
     "override",
     "force",
-    "dry_run",
     "no_report",
     "threads",
     "quiet",
@@ -68,12 +67,11 @@ def add(commands: Commands) -> None:
         "model that openbnns predict uses.",
         examples=(
             "openbnns train                                        # handwritten digits that come with it",
-            "openbnns train wine.csv --target kind                 # a table; columns of words are fine",
+            "openbnns train wine.csv --target kind                 # a table of numbers; labels may be words",
             "openbnns train houses.csv --target price              # numbers to predict: a regression",
             "openbnns train photos --size 64                       # a folder of images in a folder for each class",
             "openbnns train weather.csv --target rain,wind,frost   # several labels of 0 and 1",
             "openbnns train wine.csv --epochs 100 --early-stopping 10 --out runs/wine",
-            "openbnns train wine.csv --dry-run                     # only print what becomes of every column",
         ),
         exit_codes=True,
     )  # fmt: skip
@@ -110,10 +108,6 @@ def add(commands: Commands) -> None:
     train.add_argument(
         "--weight-decay", type=float, default=None,
         help=f"pull of the weights towards 0 ({_default('weight_decay')})",
-    )  # fmt: skip
-    train.add_argument(
-        "--tune", type=count, default=None, metavar="N",
-        help="try N random settings of --model tabular on a part of the training samples, and train with the best",
     )  # fmt: skip
     train.add_argument("--clip-norm", type=rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
@@ -167,16 +161,10 @@ def add(commands: Commands) -> None:
         help="use the output folder even if it has a finished run, whose files move to earlier/, or belongs to a process on "
         "another host, which has ended",
     )  # fmt: skip
-    train.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="read the data, print what becomes of every column, and stop before training",
-    )
     train.add_argument("--no-report", action="store_true", help="write no report")
     add_output(train)
     data_options.add_meaning(train)
     data_options.add_form(train)
-    data_options.add_stream(train)
     ranks.add(train)
     train.set_defaults(run=run, parser=train)
 
@@ -205,19 +193,16 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
     with everyone.preparing():
         if options.override and not options.resume:
             raise ValueError("--override has a meaning only with --resume. Use both.")
-        if options.out is not None and not options.dry_run:
+        if options.out is not None:
             _refuse_finished_run(options)
         if options.out is None and options.resume:
             options.out = run_folder.latest()
         data = data_options.load(options)
         _complete(options, data)
-        tuned: dict[str, Any] = {}
-        if options.tune:
-            tuned = tune.search(options, data, say)
-        network = _network(options.model, data.outputs, **tuned)
+        network = _network(options.model, data.outputs)
         if options.model == "cnn":
             data = _with_channels(data)
-    if options.out is None and not options.dry_run:
+    if options.out is None:
         options.out = everyone.once(lambda: run_folder.new(options.data))
     with everyone.preparing():
         trainer = nn.Trainer(
@@ -233,27 +218,9 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
             nn.models.require_room(network, options.model)
     count = sum(p.size for p in network.parameters())
     sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
-    used = data_options.columns(data.preparation, data.target_names, data.task)
-    apart = data.preparation.sentences() if used else []  # which the table of columns says
     for remark in data.remarks:
-        if remark not in apart:
-            say(remark)
-    if used:
-        data_options.show_columns(used, say)
+        say(remark)
     notes = datasets.notes(data)
-    if options.dry_run:
-        for note in notes:
-            say(f"Note: {note}")
-        say(
-            f"Nothing is trained or written (--dry-run): {options.model} ({count:,} parameters), "
-            f"{sizes} samples{_targets_text(data)}."
-        )
-        if options.json and everyone.first:
-            print_json({
-                "task": data.task, "classes": list(data.class_names), "columns": dict(used), "remarks": list(data.remarks),
-                "notes": notes, "samples": {part: len(x) for part, (x, _) in data.parts.items()}, "parameters": count,
-            })  # fmt: skip
-        return OK
     say(f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples{_targets_text(data)}")
     balance = evaluation.balance(data.train_y, data.class_names, data.task)
     if balance:
@@ -280,15 +247,9 @@ def _train(options: argparse.Namespace, everyone: Ranks) -> int:
 
 def _complete(options: argparse.Namespace, data: Any) -> None:
     """Choose the settings that were not given, by the data."""
-    from ..nn.data.preprocessing import TablePreparation
-
     if options.model is None:
-        table = isinstance(data.preparation, TablePreparation)
+        table = getattr(data.preparation, "columns", ())
         options.model = "tabular" if table else "cnn" if _are_images(data.sample_shape) else "mlp"
-    if options.tune and options.model != "tabular":
-        raise ValueError(
-            f"--tune searches settings of --model tabular, but the model is {options.model}. Leave one out."
-        )
     usual = dict(USUAL)
     if options.model == "tabular":
         usual |= USUAL_FOR_TABLES
@@ -412,12 +373,12 @@ def _with_channels(data: Any) -> Any:
     return data
 
 
-def _network(model: str, classes: int, **settings: Any) -> Any:
+def _network(model: str, classes: int) -> Any:
     from .._spelling import nearest
     from ..nn import models
 
     if model in models.NAMED:
-        return models.NAMED[model](classes, **settings)
+        return models.NAMED[model](classes)
     if model.endswith(".toml"):
         return models.from_file(model, classes)
     raise ValueError(
@@ -437,7 +398,6 @@ def _write_results(
     measured: dict[str, float], notes: list[str],
 ) -> list[tuple[Path, str]]:  # fmt: skip
     from ..nn import checkpoints, evaluation
-    from ..nn.data import seen_rows
     from ..nn.files.model_file import ModelCard
 
     model = options.out / checkpoints.MODEL
@@ -449,8 +409,7 @@ def _write_results(
     }  # fmt: skip
     card = ModelCard(
         data.task, data.class_names, data.preparation, data.target_names, data.target_mean, data.target_std, settings,
-        {**data.split, "usual_answer": evaluation.usual_answer(data.task, data.in_units(data.train_y)),
-         "trained_on": seen_rows.remember(data.train_x)}, {"test": measured},
+        {**data.split, "usual_answer": evaluation.usual_answer(data.task, data.in_units(data.train_y))}, {"test": measured},
     )  # fmt: skip
     trainer.network.save_model(model, card=card)
     written = [
@@ -472,7 +431,6 @@ def _write_report(
     measured: dict[str, float], notes: list[str],
 ) -> None:  # fmt: skip
     from .. import report
-    from ..nn.predictions import Predictions
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
@@ -488,19 +446,11 @@ def _write_report(
     command = shlex.join([*words, *(word for said in (own, *others) for option in said.values() for word in option)])
     settings |= everyone.settings(options)
     command = everyone.start(command, options)
-    explanation = None
-    if outputs is not None:
-        predictions = Predictions.of(outputs, data.task, data.class_names, mean=data.target_mean, std=data.target_std)
-        explanation = report.explain(
-            trainer.network, data.preparation, data.test_x, data.in_units(data.test_y), predictions,
-            mean=data.target_mean, std=data.target_std,
-        )  # fmt: skip
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=measured or None, samples=data_options.in_memory(data.test_x),
         outputs=None if outputs is None else data.in_units(outputs),
         targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
-        columns=data_options.columns(data.preparation, data.target_names, data.task), probabilities=False,
-        sections=report.rank_sections(trainer.history), origin=data.origin, explanation=explanation,
+        probabilities=False, sections=report.rank_sections(trainer.history), origin=data.origin,
     )  # fmt: skip

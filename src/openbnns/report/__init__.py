@@ -14,19 +14,16 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec
 
 from ..nn.files.safetensors import write_atomically
-from .explanation import Explanation, explain
 from .markup import Panel, Section, table
 from .page import render
 from .run_facts import Facts, collect
 from .sections.ranks import rank_sections
 
 __all__ = [
-    "Explanation",
     "Facts",
     "Panel",
     "Section",
     "collect",
-    "explain",
     "rank_sections",
     "render",
     "table",
@@ -63,14 +60,13 @@ def write(path: str | Path, facts: Facts) -> None:
     follows from the targets if it is left out. ``class_names`` are what classes, labels or outputs are called, by default their
     numbers. ``parts`` are the targets of the training, validation and test samples, by these names: the page shows how they are
     split and balanced, and the baseline is that of the training samples. ``reference`` are targets for the baseline alone.
-    ``columns`` are names of the columns of a table, and what became of each.
 
     ``history`` is that of a trainer, ``epoch`` the one whose weights the network has, by default the one that the trainer has
     chosen, or the last of a plain list. ``settings`` and ``command`` say how it was trained; ``notes`` are what readers should
     know about the data. ``profile`` is the time of the layers; True measures it on a batch of the samples, which takes ten
     training steps. ``images`` says whether samples are pictures, which else follows from their shape, and ``probabilities``
     whether ``outputs`` are such, not scores, which else follows from their values. ``origin`` says which lines or files the
-    samples come from (``nn.data.load(...).origin``), ``explanation`` what predictions depend on (:func:`explain`).
+    samples come from (``nn.data.load(...).origin``).
     ``sections`` are further parts of the page.
 
     >>> import os, tempfile

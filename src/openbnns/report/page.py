@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from .markup import Markup, Panel, Section, join, tag
 from .run_facts import Facts
-from .sections import classification, data, explanation, network, regression, results, setup, training
+from .sections import classification, data, network, regression, results, setup, training
 
 _ORDER = (
     results.section,
@@ -16,7 +16,6 @@ _ORDER = (
     classification.section,
     regression.section,
     classification.mistakes,
-    explanation.section,
     training.norms,
     network.section,
 )

@@ -15,9 +15,8 @@ from ..graph.parameter import Parameter
 from ..graph.sizes import number_of
 from ..graph.tensor import Array, Tensor
 from ..nn.names import step_names
-from ..nn.recording import input_shapes, recorded_graph, recording_of
+from ..nn.recording import recorded_graph, recording_of
 from . import scores
-from .explanation import Explanation, saliency
 from .machine import describe
 from .markup import Section
 from .thumbnails import are_images, data_url, pixels
@@ -60,10 +59,6 @@ class Mistake:
     values: str = ""
     place: str = ""
     """The line or file that it comes from."""
-    cells: Mapping[str, str] = field(default_factory=dict)
-    """The sample's row, as the file has it."""
-    saliency: str = ""
-    """The pixels that decided, as a data URL."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +85,6 @@ class Facts:
     test: Mapping[str, float] | None = None
     task: Task | None = None
     parts: tuple[Part, ...] = ()
-    columns: tuple[tuple[str, str], ...] = ()
-    """The columns of a table, each with the use that was made of it."""
     class_names: tuple[str, ...] = ()
     """As they were given; there may be no test samples to score."""
     classes: scores.ClassScores | None = None
@@ -101,7 +94,6 @@ class Facts:
     mistake_count: int = 0
     doubted: tuple[Mistake, ...] = ()
     """Samples whose labels look wrong: the network is sure of another class."""
-    explanation: Explanation | None = None
     sections: tuple[Section, ...] = ()
     """Further parts of the page."""
     layers: tuple[Layer, ...] = ()
@@ -149,12 +141,10 @@ def collect(
     parts: Mapping[str, Array] | None = None,
     reference: Array | None = None,
     task: Task | None = None,
-    columns: Sequence[tuple[str, str]] = (),
     profile: Profile | bool = True,
     images: bool | None = None,
     probabilities: bool | None = None,
     origin: Origin | None = None,
-    explanation: Explanation | None = None,
     sections: Iterable[Section] = (),
 ) -> Facts:
     """See :func:`openbnns.report.write`."""
@@ -175,18 +165,16 @@ def collect(
         scored = _scored(kind, *given, class_names, training, samples, images, probabilities)
         if origin is not None:
             scored |= {name: _located(scored[name], origin) for name in ("mistakes", "doubted") if name in scored}
-        if network is not None and samples is not None and kind == "classification":
-            scored["mistakes"] = _with_saliency(scored["mistakes"], network, samples, scored["classes"].names)
     layers, inputs = ((), ()) if network is None else _layers(network)
     epoch = epoch or getattr(history, "chosen_epoch", None)
     return Facts(
         title=title, settings=settings, command=command, history=list(history), epoch=epoch, test=test, task=kind or task,
         parts=_parts(parts, targets, kind or task, len(scored["classes"].names) if "classes" in scored else 0),
-        columns=tuple(columns), class_names=tuple(class_names), layers=layers, inputs=inputs,
+        class_names=tuple(class_names), layers=layers, inputs=inputs,
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
-        written=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}", explanation=explanation,
+        written=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",
         sections=tuple(sections), **scored,
     )  # fmt: skip
 
@@ -281,27 +269,7 @@ def _doubted(answers: scores.Answers, targets: Array, wrong: Array, names: Seque
 
 
 def _located(mistakes: tuple[Mistake, ...], origin: Origin) -> tuple[Mistake, ...]:
-    numbers = [mistake.sample for mistake in mistakes]
-    both = zip(mistakes, origin.places(numbers), origin.cells(numbers), strict=True)
-    return tuple(replace(mistake, place=place, cells=cells) for mistake, place, cells in both)
-
-
-def _with_saliency(
-    mistakes: tuple[Mistake, ...], network: Module, samples: Array, names: Sequence[str]
-) -> tuple[Mistake, ...]:
-    """Pictures with the pixels that decided for the wrong class."""
-    shown = [mistake for mistake in mistakes if mistake.image]
-    if not shown or len(samples.shape) not in (3, 4) or not network.built or len(recorded_graph(network).inputs) != 1:
-        return mistakes
-    images = np.asarray(samples[[mistake.sample for mistake in shown]], np.float32)
-    if images.shape[1:] != input_shapes(network)[0][1:] or len(recorded_graph(network).outputs) != 1:
-        return mistakes
-    try:
-        slopes = saliency(network, images, np.array([names.index(mistake.predicted) for mistake in shown]))
-    except (RuntimeError, ValueError, TypeError):
-        return mistakes  # a network whose gradients do not reach its input
-    urls = iter(data_url(picture) for picture in pixels(slopes))
-    return tuple(replace(mistake, saliency=next(urls)) if mistake.image else mistake for mistake in mistakes)
+    return tuple(replace(mistake, place=origin.place(mistake.sample)) for mistake in mistakes)
 
 
 def _far_off(regression: scores.Regression, samples: Array | None, images: bool | None) -> tuple[Mistake, ...]:

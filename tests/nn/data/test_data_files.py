@@ -7,18 +7,13 @@ import io
 import os
 import pickle
 import struct
-import threading
-import time
 import tracemalloc
-import weakref
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow.csv
 import pytest
 
 from openbnns import cli, nn
@@ -55,15 +50,12 @@ def memory_at_most(limit: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("labels", "names", "numbers"),
     [
-        (["9007199254740993", "9007199254740992"] * 2, ("9007199254740992", "9007199254740993"), [1, 0, 1, 0]),
-        (["1e300", "2", "1e300"], ("2", "1e300"), [1, 0, 1]),
-        (["1e999999999", "1e300", "-1e300"], ("-1e300", "1e300", "1e999999999"), [2, 1, 0]),
+        (["9007199254740991", "9007199254740990"] * 2, ("9007199254740990", "9007199254740991"), [1, 0, 1, 0]),
         (["1.0", "1", "01", "+1.", "0"], (), [1, 1, 1, 1, 0]),
         (["1", "1.0", "-7"], ("-7", "1"), [1, 1, 0]),
-        (["9" * 30, "9" * 29 + "8"], ("9" * 29 + "8", "9" * 30), [1, 0]),
         (["a", "A", " a ", '"a"'], ("A", "a"), [1, 0, 1, 1]),
-        (['"x, y"', '"x"'], ("x", "x, y"), [1, 0]),
         (["Müller", "Muller"], ("Muller", "Müller"), [1, 0]),
+        (["True", "False"], ("False", "True"), [1, 0]),
         (["2", "0", "2"], (), [2, 0, 2]),
     ],
 )
@@ -74,17 +66,14 @@ def test_labels_of_a_table(tmp_path: Path, labels: list[str], names: tuple[str, 
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["0", "0.5"], "row 2 has 0.5"),
-        (["0", "nan"], "is missing in 1 of 2 samples, the first of them sample 2"),
-        (["0", "-inf"], "row 2 has -inf"),
-        (["1e-300", "2"], "row 1 has 1e-300"),
-        (["0", "0", "cat"], "the target '3' is 'cat' in row 3, but the number 0 in row 1. Correct the cell"),
-        (["1", "1_0"], "the target '3' is '1_0' in row 2, but the number 1 in row 1"),
+        (["0", "0.5"], "sample . has the target 0.5, which is not a class"),
+        (["1e-300", "2"], "sample . has the target 1e-300, which is not a class"),
+        (["1e300", "2"], "line 1: column '3' is '1e300', which is too large"),
     ],
 )
 def test_labels_that_are_none(tmp_path: Path, labels: list[str], message: str) -> None:
     with pytest.raises(data.DataError, match=message):
-        data.load(write_csv(tmp_path / "a.csv", labels), task="classification")
+        data.load(write_csv(tmp_path / "a.csv", labels), task="classification", test_share=0, validation_share=0)
 
 
 @pytest.mark.parametrize(
@@ -216,74 +205,24 @@ def test_a_header_that_claims_too_much(tmp_path: Path) -> None:
         data.load(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("lines", [True, False])
-def test_compressed_tables_are_bounded(tmp_path: Path, lines: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_tables_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openbnns.nn.files.memory_limit.ALWAYS", 2**20)
     path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"1,2,0\n" * 2**20 if lines else b"1,2," + b"0" * 2**26))
-    message = r"expands to at least .*, more than 1 MiB" if lines else "more than 1.*MiB|is longer than 16 MiB"
-    with memory_at_most(2**25), pytest.raises(data.DataError, match=message):
+    path.write_bytes(gzip.compress(b"1,2,0\n" * 2**20))
+    with memory_at_most(2**25), pytest.raises(data.DataError, match=r"expands to at least .*, more than 1 MiB"):
         data.load(path)
-    if lines:
-        path.write_bytes(gzip.compress(b"1,2,0\n1,3,1\n" * 2**17))  # 1.5 MiB
-        assert len(data.load(path, memory_limit="12M").train_x) == 183501
-        with pytest.raises(data.DataError, match=r"expands to at least .*--memory-limit 1G"):
-            data.load(path, memory_limit="2M")  # the text alone would fit
+    path.write_bytes(gzip.compress(b"1,2,0\n1,3,1\n" * 2**17))  # 1.5 MiB
+    assert len(data.load(path, memory_limit="12M").train_x) == 183501
 
 
-def test_no_thread_calls_python_for_a_table_that_was_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It might do so while the interpreter ends, which aborts the process."""
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"1,2,0\n" * 2**9 + b"1,1e300,0\n" + b"1,2,0\n" * 2**20))
-    readers: set[int] = set()
-    read = gzip.GzipFile.readinto
-
-    def noted(file: gzip.GzipFile, buffer: memoryview) -> int:
-        readers.add(threading.get_ident())
-        return read(file, buffer)
-
-    monkeypatch.setattr(gzip.GzipFile, "readinto", noted)
-    with pytest.raises(data.DataError, match="line 513: column '2' is 1e300"):
-        data.load(path, memory_limit="1G")
-    assert readers == {threading.get_ident()}
-
-
-@pytest.mark.parametrize("spoiled", [b"", b"1,1e300,0\n"])
-def test_no_thread_holds_what_belongs_to_python_after_a_table_was_read(
-    tmp_path: Path, spoiled: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Letting go of it is calling Python, too."""
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"1,2,0\n1,3,1\n" * 2**9 + spoiled)
-    open_csv, holders = pyarrow.csv.open_csv, []
-
-    def with_slow_thread(source: Any, *, parse_options: Any, **options: Any) -> Any:
-        handler = weakref.ref(parse_options.invalid_row_handler)
-        holders.append((handler, threading.Thread(target=lambda held: time.sleep(0.1), args=[parse_options])))
-        holders[-1][1].start()
-        return open_csv(source, parse_options=parse_options, **options)
-
-    monkeypatch.setattr(pyarrow.csv, "open_csv", with_slow_thread)
-    with pytest.raises(data.DataError, match="line 1025: column '2' is 1e300") if spoiled else nullcontext():
-        data.load(path)
-    assert holders and [handler() for handler, _ in holders] == [None] * len(holders)
-
-
-def test_tables_of_compressed_files_keep_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file that expands is streamed before it takes more than the limit, however much memory is free."""
-    monkeypatch.setattr("openbnns.nn.files.memory_limit.ALWAYS", 2**23)
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"1,2,3,4,5,6,7,8,9,0\n2,3,4,5,6,7,8,9,0,1\n" * 2**16))
-    loaded = data.load(path)
-    assert not isinstance(loaded.train_x, np.ndarray) and len(loaded.train_x) == 91751
-    assert any("stay in a temporary file" in remark for remark in loaded.remarks)
-
-
-def test_a_long_label_costs_its_own_length(tmp_path: Path) -> None:
-    """An array of texts of one width would take 4 bytes times the longest for every sample."""
-    write_csv(tmp_path / "a.csv", ["x" * 100_000, *(["y"] * 5000)])
-    with memory_at_most(2**24):
-        assert classes_of(tmp_path / "a.csv")[1][:2] == [0, 1]
+def test_a_long_label_is_refused(tmp_path: Path) -> None:
+    """An array of texts takes 4 bytes times the longest for every sample."""
+    write_csv(tmp_path / "a.csv", ["y", *(["x" * 100_000]), *(["y"] * 5000)])
+    with (
+        memory_at_most(2**24),
+        pytest.raises(data.DataError, match=r"line 2: column '3' is 'x{60}', but 'y' in line 1"),
+    ):
+        data.load(tmp_path / "a.csv")
 
 
 def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL.Image
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 from helpers import Array
@@ -18,7 +17,6 @@ from openbnns.distributed.shards import Shards
 from openbnns.nn.batches import ArraySource, BlockOrder, cut
 from openbnns.nn.checkpoints import CheckpointError
 from openbnns.nn.data import DataError
-from openbnns.nn.data.sources.parquet import ParquetRows
 
 sources = nn.sources
 
@@ -175,85 +173,50 @@ def test_own_rows(folder: Path) -> None:
         trained(Own(x.shape, "U4"), y)
 
 
-# Parquet.
+# Blocks.
 
 
-def write_table(path: Path, count: int = 203, group: int = 20, start: int = 0) -> tuple[Array, Array]:
-    x, y = problem(count + start)
-    x, y = x[start:], y[start:]
-    columns = {"a": x[:, 0, 0], "b": x[:, 1, 0].astype(np.float32), "class": y}
-    table = pyarrow.table(columns | {"pair": [list(row) for row in x[:, 2]], "word": ["w"] * count})
-    pyarrow.parquet.write_table(table, path, row_group_size=group)
-    return np.stack([columns["a"], columns["b"]], axis=1), y
+class Twenties(nn.sources.BlockRows):
+    """Rows of an array in blocks of twenty, which counts how often they are read."""
+
+    def __init__(self, array: Array, window: int = 16) -> None:
+        self.array, self.blocks = array, list[int]()
+        sizes = [len(array[i : i + 20]) for i in range(0, len(array), 20)]
+        super().__init__(array.shape, array.dtype, sizes, window)
+
+    def read_block(self, number: int) -> Array:
+        self.blocks.append(number)
+        return self.array[20 * number : 20 * number + 20]
+
+    def pieces(self) -> Iterator[Any]:
+        yield repr(self.window).encode()  # which the order follows from
+        yield from super().pieces()
 
 
-def test_columns_of_parquet_files(tmp_path: Path) -> None:
-    x, y = write_table(tmp_path / "1.parquet")
-    more = write_table(tmp_path / "2.parquet", 55, 30, start=203)
-    rows = sources.open_parquet(tmp_path / "1.parquet", ["a", "b"])
+def flat_problem() -> tuple[Array, Array]:
+    x, y = problem(203)
+    return x.reshape(len(x), -1)[:, :2].copy(), y
+
+
+def test_samples_in_blocks() -> None:
+    x, y = problem(203)
+    rows = Twenties(x)
     np.testing.assert_array_equal(rows[:], x)
     np.testing.assert_array_equal(rows[[200, 3, 77, 4]], x[[200, 3, 77, 4]])
-    both = sources.open_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"], "class")
-    assert both.shape == (258,) and both.dtype == np.int16
-    np.testing.assert_array_equal(both[:], np.concatenate([y, more[1]]))
-    np.testing.assert_array_equal(np.asarray(sources.open_parquet(tmp_path, "class")), both[:])
-    assert sources.open_parquet(tmp_path, "pair").shape == (258, 2)
-    np.testing.assert_array_equal(
-        sources.open_parquet(tmp_path, ["a", "pair"])[202], problem(258)[0][202].ravel()[[0, 4, 5]]
-    )
+    assert Twenties(y).shape == (203,) and Twenties(y).dtype == y.dtype
 
 
-def test_parquet_files_that_do_not_fit(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    columns = {
-        "gap": [1.0, None],
-        "word": ["a", "b"],
-        "ragged": [[1], [1, 2]],
-        "holes": [[1, None], [1, 2]],
-        "n": [1, 2],
-    }
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    pyarrow.parquet.write_table(pyarrow.table({"n": [[1], [2]]}), tmp_path / "u.parquet")
-    (tmp_path / "bad.parquet").write_bytes(path.read_bytes()[:50])
-    for name, message in {
-        "gap": r"t.parquet, row group 0, column 'gap': has 1 values that are missing. Remove or fill",
-        "word": "column 'word': is string, but numbers are needed. Number classes from 0",
-        "ragged": "column 'ragged': its lists have different lengths",
-        "holes": "column 'holes': has 1 values that are missing",
-        "wodr": "t.parquet: has no column 'wodr'. Did you mean 'word'",
-    }.items():
-        with pytest.raises(DataError, match=message):
-            sources.open_parquet(path, name)
-    with pytest.raises(DataError, match=r"bad.parquet: cannot be read as Parquet"):
-        sources.open_parquet(tmp_path / "bad.parquet")
-    with pytest.raises(DataError, match=r"nowhere: there is no such file"):
-        sources.open_parquet(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="the list of files is empty"):
-        sources.open_parquet([])
-    with pytest.raises(ValueError, match="window is 0"):
-        sources.open_parquet(path, "n", window=0)
-    with pytest.raises(
-        DataError, match=r"u.parquet, row group 0: columns 'n' of int64 and shape \(1,\) per row, but the first"
-    ):
-        sources.open_parquet([path, tmp_path / "u.parquet"], "n")[:]
-
-
-def test_every_row_group_is_read_once_in_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_table(tmp_path / "t.parquet")
-    read: list[int] = []
-    before = ParquetRows.read_block
-    monkeypatch.setattr(ParquetRows, "read_block", lambda self, n: (read.append(n), before(self, n))[1])
-    x, y = (sources.open_parquet(tmp_path / "t.parquet", columns, window=3) for columns in (["a", "b"], "class"))
+def test_every_block_is_read_once_in_an_epoch() -> None:
+    x, y = (Twenties(array, window=3) for array in flat_problem())
     net = nn.Sequential(nn.Linear(4), nn.Linear(2))
     nn.Trainer(net, batch_size=8, quiet=True).fit(x, y, epochs=1)
-    blocks = 11
-    assert 2 * blocks <= len(read) <= 2 * blocks + 6  # samples and targets; a batch is read before, to know the shapes
+    blocks, read = 11, len(x.blocks + y.blocks)
+    assert 2 * blocks <= read <= 2 * blocks + 6  # samples and targets; a batch is read before, to know the shapes
 
 
 def test_blocks_train_alike_however_they_are_read(tmp_path: Path) -> None:
     """Reading ahead, resuming in the middle of an epoch and the size of the cache change nothing."""
-    write_table(tmp_path / "t.parquet")
-    x, y = (sources.open_parquet(tmp_path / "t.parquet", columns, window=3) for columns in (["a", "b"], "class"))
+    x, y = (Twenties(array, window=3) for array in flat_problem())
 
     class Stop(nn.Callback):
         def on_step(self, trainer: Any, step: Any) -> None:
@@ -268,11 +231,11 @@ def test_blocks_train_alike_however_they_are_read(tmp_path: Path) -> None:
         return weight
 
     whole = run(0)
-    x._kept = y._kept = 0  # type: ignore[attr-defined]
+    x._kept = y._kept = 0
     np.testing.assert_array_equal(run(3), whole)
     run(2, out=tmp_path, callbacks=[Stop()])
     np.testing.assert_array_equal(run(2, out=tmp_path, resume=True), whole)
-    wider = sources.open_parquet(tmp_path / "t.parquet", ["a", "b"], window=4)
+    wider = Twenties(x.array, window=4)
     with pytest.raises(CheckpointError, match="training data"):  # the order is another one
         nn.Trainer(nn.Linear(2), batch_size=8, quiet=True, seed=4, out=tmp_path).fit(wider, y, epochs=3, resume=True)
 

@@ -125,12 +125,6 @@ class GraphFile:
     def integers(self, values: Sequence[int]) -> str:
         return self.constant(np.array(values, np.int64))
 
-    def words(self, texts: Sequence[str]) -> str:
-        """A constant of texts."""
-        helper = self.onnx.helper
-        tensor = helper.make_tensor("", self.onnx.TensorProto.STRING, [len(texts)], [text.encode() for text in texts])
-        return self.node("Constant", value=tensor)
-
     def named(self, wanted: str, source: str) -> str:
         """A value under another name."""
         name = self.fresh(wanted)

@@ -8,25 +8,18 @@ import numpy as np
 
 from ...graph.sizes import AnySize, is_same_shape
 from ...graph.tensor import INT64, Tensor
-from ...nn.data.preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from ...nn.data.preprocessing.tables import CategoryColumn, NumberColumn
+from ...nn.data.preprocessing import ArrayPreparation, ImagePreparation
 from ...nn.files.model_file import ModelCard
 from ._graph_file import GraphFile
 
 
 def can_prepare(card: ModelCard, graph: Any) -> bool:
-    """True if nodes can prepare the samples: all but texts, dates, and words that are rare or have several spellings."""
+    """True if there is something to prepare, and one input of numbers."""
     prepare = card.preparation
     if len(graph.inputs) != 1 or graph.inputs[0].dtype == INT64:
         return False
     if isinstance(prepare, ArrayPreparation):
         return prepare.pixels or prepare.mean is not None
-    if isinstance(prepare, TablePreparation):
-        plain = (NumberColumn, CategoryColumn)
-        return all(
-            isinstance(c, plain) and not getattr(c, "joined", ()) and not getattr(c, "rare", ())
-            for c in prepare.columns
-        )
     return isinstance(prepare, ImagePreparation)
 
 
@@ -34,11 +27,7 @@ def prepare(file: GraphFile, card: ModelCard, value: Tensor) -> list[Any]:
     """Write nodes that make the input of the network; gives what the file says about the inputs of the graph."""
     file.place = "preprocessing"
     samples = value.shape[0]
-    if isinstance(card.preparation, TablePreparation):
-        result, inputs = _table(file, card.preparation, samples)
-        shape: tuple[int, ...] = (card.preparation.width,)
-    else:
-        result, shape, inputs = _array(file, card.preparation, samples)
+    result, shape, inputs = _array(file, card.preparation, samples)
     if not is_same_shape(shape, value.shape[1:]):
         result = file.node("Reshape", result, file.integers((-1, *map(int, value.shape[1:]))))
     file.note(type(card.preparation).__name__, 0)
@@ -67,34 +56,6 @@ def _array(file: GraphFile, prepare: Any, samples: AnySize) -> tuple[str, tuple[
         return file.node("Div", whole, file.number(255)), shape, [declared]
     wide = file.node("Cast", name, to=onnx.TensorProto.DOUBLE)
     return _standardized(file, wide, prepare.mean, prepare.std), shape, [declared]
-
-
-def _table(file: GraphFile, prepare: TablePreparation, samples: AnySize) -> tuple[str, list[Any]]:
-    """One input for each column, (N, 1): float64, with NaN for what is missing, or text, with "" for that."""
-    onnx = file.onnx
-    names, inputs = {}, []
-    for column in prepare.columns:
-        kind = onnx.TensorProto.DOUBLE if isinstance(column, NumberColumn) else onnx.TensorProto.STRING
-        names[column.name], declared = file.declare(column.name, kind, file.dimensions([samples, 1]))
-        inputs.append(declared)
-    features = []
-    numbers = [column for column in prepare.columns if isinstance(column, NumberColumn)]
-    if numbers:
-        values = file.node("Concat", *(names[column.name] for column in numbers), axis=1)
-        missing = file.node("IsNaN", values)
-        mean, std = (np.array([getattr(column, name) for column in numbers]) for name in ("mean", "std"))
-        known = file.node("Where", missing, file.constant(mean), values)
-        features.append(_standardized(file, known, mean, std))
-        if marked := [i for i, column in enumerate(numbers) if column.missing]:
-            chosen = file.node("Gather", missing, file.integers(marked), axis=1)
-            features.append(file.node("Cast", chosen, to=onnx.TensorProto.FLOAT))
-    for column in prepare.columns:
-        if isinstance(column, CategoryColumn):
-            categories = file.words([*column.categories, *([""] if column.missing else [])])
-            features.append(
-                file.node("Cast", file.node("Equal", names[column.name], categories), to=onnx.TensorProto.FLOAT)
-            )
-    return features[0] if len(features) == 1 else file.node("Concat", *features, axis=1), inputs
 
 
 def _standardized(file: GraphFile, wide: str, mean: Any, std: Any) -> str:

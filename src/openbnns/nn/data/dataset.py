@@ -1,4 +1,4 @@
-"""Data from tables, arrays and images, in three parts, checked and prepared before training starts."""
+"""Data from arrays, tables of numbers and images, in three parts, checked and prepared before training starts."""
 
 from __future__ import annotations
 
@@ -234,29 +234,14 @@ def load(
     seed: int = 0,
     memory_limit: int | str | None = None,
     standardize: bool | None = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    missing: Sequence[str] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-    dates: Literal["month-first", "day-first"] | None = None,
-    drop: Sequence[str | int] = (),
-    categorical: Sequence[str | int] = (),
     size: int | tuple[int, int] | None = None,
     skip_bad: bool = False,
-    stream: bool | None = None,
 ) -> Data:
-    """Data from ``"digits"``, a table, an .npz file, or a folder, in three parts.
+    """Data from ``"digits"``, a table of numbers, an .npz file, or a folder, in three parts.
 
-    * ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet`` (pyarrow): one sample per line. Separator, decimal sign and a first
-    line of names are detected, unless ``separator`` or ``header`` is given. ``target`` is the column to predict, by name or
-    position,
-      or several; by default the last. Columns of numbers are standardized, those of words become one feature for each
-      category; missing values (empty, ``NA``, ``?`` and the like, and what ``missing`` lists) are filled and marked.
-      ``1,234``, ``81.3%``, ``$3,823.92`` and the like are numbers. Where a table does not tell whether ``27,385`` is 27385
-      or 27.385, ``thousands`` or ``decimal`` says so: ``","``, ``"."``, ``" "`` or ``"'"``. Dates become numbers such as
-      day count, month and hour; ``dates`` says what 3/4/2024 means if the table does not. ``drop`` leaves columns out,
-      ``categorical`` takes numbers for categories. ``remarks`` of the result list all that was detected and done.
+    * ``.csv``, ``.tsv`` (also ``.gz``): one sample per line, plain numbers with a decimal point, and names of columns in the
+      first line, if any. ``target`` is the column to predict, by name or position, or several; by default the last. Its
+      labels may be words. Columns are standardized.
     * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
       and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
@@ -265,13 +250,10 @@ def load(
 
     A part that the source does not have is taken from the training samples: ``test_share`` and ``validation_share`` of
     them, chosen by ``seed``, with about the same share of every class in all parts. Pixels of 8 bits become 0 to 1.
-    ``standardize=True`` standardizes features in arrays, too, False leaves those of tables as they are.
+    ``standardize=True`` standardizes features in arrays, too, False leaves columns as they are.
 
     What a file expands to is limited to 1 GiB, or to 20 times its size if that is more; ``memory_limit``, such as
     ``"8G"``, is used instead if given.
-
-    A table that is too large for the free memory, or for ``memory_limit``, is streamed: its rows stay in a temporary file and
-    are read as batches need them, with the same results to the last bit. ``stream`` says whether, in place of sizes.
 
     >>> from openbnns import nn
     >>> data = nn.data.load("digits")
@@ -282,8 +264,6 @@ def load(
     """
     from .loading import Options
     from .loading import load as read
-    from .tables.dates import order_of
-    from .tables.number_formats import signs
 
     seed = seed_number(seed, "data.load: seed")
     for share, what in ((test_share, "test_share"), (validation_share, "validation_share")):
@@ -300,8 +280,7 @@ def load(
     return read(
         source,
         Options(
-            target, task, test_share, validation_share, seed, limit, standardize, separator, header, missing,
-            *signs(decimal, thousands), drop, categorical, both, skip_bad, stream, order_of(dates),
+            target, task, test_share, validation_share, seed, limit, standardize, both, skip_bad,
         ),
     )  # fmt: skip
 

@@ -13,22 +13,16 @@ import numpy as np
 from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
-from . import image_folders, splitting, targets
-from .dataset import Data, check, require_one_shape
-from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
+from . import csv_files, image_folders, splitting, targets
+from .dataset import Data, check, require_one_shape, with_task
+from .preprocessing import ArrayPreparation, ImagePreparation
 from .preprocessing.arrays import PreparedRows
 from .preprocessing.images import ImageCache
-from .preprocessing.tables import TableRows
 from .sample_origin import Origin
 from .sources import Rows, open_npy, open_npz
 from .sources.array_files import read_idx, read_npz
 from .sources.rows import ChosenRows
-from .suspicious_columns import suspicions
-from .tables import dates, delimited, number_formats, row_store
-from .tables.table import Table, find_column
 
-TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-_MOVED = 2**18  # numbers at a time
 _LARGE = 2**30  # bytes of samples in a file: more of them stay there
 _PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
 _ARRAYS = [*(f"{axis}_{name}" for names in _PARTS.values() for name in names for axis in "xy"), "x", "y"]
@@ -45,17 +39,8 @@ class Options:
     seed: int = 0
     limit: int | None = None
     standardize: bool | None = None
-    separator: str | None = None
-    header: bool | None = None
-    missing: Sequence[str] = ()
-    decimal: str = ""
-    thousands: str = ""
-    drop: Sequence[str | int] = ()
-    categorical: Sequence[str | int] = ()
     size: tuple[int, int] | None = None
     skip_bad: bool = False
-    stream: bool | None = None
-    date_order: str = ""
 
     def split(self, rows: dict[str, Array], samples: int) -> dict[str, Any]:
         """The split into training, validation and test samples, as a model file records it."""
@@ -76,12 +61,14 @@ def load(source: str | Path, options: Options) -> Data:
     name = path.name.lower()
     if path.is_dir():
         return _from_folder(path, options)
-    if name.endswith((*TABLES, ".parquet")):
+    if name.endswith(csv_files.SUFFIXES):
         return _from_table(path, options)
     if name.endswith(".npz"):
         return _from_arrays(_read_npz(path, options.limit), path.name, options)
     if name.endswith(".npy"):
         return _from_arrays(_read_npy(path, options), path.name, options)
+    if name.endswith(".parquet"):
+        raise DataError(f"{path}: write it as CSV: pandas.read_parquet(path).to_csv('{path.stem}.csv', index=False).")
     raise DataError(f"{path}: unknown kind of file. Use {KNOWN}.")
 
 
@@ -113,7 +100,7 @@ def has_idx(folder: Path) -> bool:
     return any("-idx" in path.name for path in folder.iterdir())
 
 
-KNOWN = ".csv, .tsv, .parquet, .npz, .npy, a folder of images by class, or one of IDX files"
+KNOWN = ".csv, .tsv, .npz, .npy, a folder of images by class, or one of IDX files"
 
 
 def _from_folder(folder: Path, options: Options) -> Data:
@@ -139,81 +126,32 @@ def _read_npy(path: Path, options: Options) -> Parts:
 
 
 def _from_table(path: Path, options: Options) -> Data:
-    wanted, free = options.target, row_store.memory_for_table(path, options.stream, options.limit)
-    names = None if wanted is None else [wanted] if isinstance(wanted, (str, int)) else list(wanted)
-    if path.name.lower().endswith(".parquet"):
-        from .tables import parquet
-
-        table = parquet.read(
-            path, targets=names, ignored=options.drop, categorical=options.categorical, missing=options.missing,
-            room=free,
-        )  # fmt: skip
-    else:
-        table = delimited.read(
-            path, targets=names, ignored=options.drop, categorical=options.categorical, separator=options.separator,
-            header=options.header, missing=options.missing, limit=options.limit, room=free,
-            decimal=options.decimal,
-        )  # fmt: skip
-    words = [find_column(name, table.names, table.source, "--categorical") for name in options.categorical]
-    words += table.exact_columns if options.task == "classification" else []
-    number_formats.convert(table, decimal=options.decimal, thousands=options.thousands, words=words)
-    dates.find(table, order=options.date_order, words=words)
-    return _from_columns(table, table.exact_columns, options, path.name, free)
-
-
-def _from_columns(table: Table, target_names: Sequence[str], options: Options, name: str, free: int | None) -> Data:
-    """The data of a table whose targets these columns are; features may take so many bytes."""
-    if len(table.names) - len(target_names) < 1 or not (
-        table.number_columns or len(table.word_columns) > len(target_names)
-    ):
-        raise DataError(f"{table.source}: there are no columns besides the target, so there is nothing to learn from.")
-    target = targets.of_table(table, target_names, options.task)
-    if target.task == "classification":
-        targets.require_rows_of_classes(table, *target_names)
-    count = len(table)
-    sizes = round(options.test_share * count), round(options.validation_share * count)
-    if sum(sizes) >= count:
-        raise DataError(
-            f"{name}: {plural(count, 'sample')} {'leaves' if count == 1 else 'leave'} none to train on. Give more."
-        )
-    trained, validated, tested = splitting.three_parts(target.y, *sizes, options.seed)
-    categorical = [find_column(c, table.names, table.source, "--categorical") for c in options.categorical]
-    prepare, notes = TablePreparation.fit(
-        table, trained, targets=target_names, categorical=categorical, standardize=options.standardize is not False,
-        missing=options.missing,
+    wanted = options.target
+    table = csv_files.read(
+        path, (-1,) if wanted is None else [wanted] if isinstance(wanted, (str, int)) else wanted, limit=options.limit
+    )
+    assert table.y is not None
+    task, why = targets.guess_array(table.y)
+    if options.task is not None:
+        task, why = options.task, "--task says so"
+    names = ", ".join(map(repr, table.targets))
+    rows = np.arange(len(table.x))
+    prepared, split = _filled({"train": (rows, table.y)}, path.name, options)
+    trained, validated, tested = (prepared.get(part, (rows[:0],))[0] for part in _PARTS)
+    prepare = ArrayPreparation.fit(
+        table.x, trained, standardize=options.standardize is not False, columns=table.columns
+    )
+    x = prepare.apply(table.x, path.name)
+    data = with_task(
+        Data(
+            x[trained], table.y[trained], x[tested], table.y[tested], path.name, (), x[validated], table.y[validated],
+            preparation=prepare, target_names=tuple(table.targets), split=split,
+            remarks=(f"Task: {task} of {names}, because {why}.", *prepare.sentences()),
+            origin=Origin(path.name, tested + table.first_line),
+        ),
+        task,
     )  # fmt: skip
-    notes += suspicions(table, prepare.kinds(), target)
-    rows = {"training": trained, "validation": validated, "test": tested}
-    x = _features(table, prepare, rows, free)
-    y, mean, std = target.y, None, None
-    if target.task == "regression":
-        y, mean, std = targets.standardized(y, trained)
-    elif target.task == "multilabel":
-        y = y.astype(np.float32)
-    return Data(
-        x["training"], y[trained], x["test"], y[tested], name, target.names, x["validation"], y[validated],
-        task=target.task, preparation=prepare, target_names=tuple(target_names), target_mean=mean,
-        target_std=std, split=options.split(rows, count),
-        remarks=(*table.notes, *target.notes, *notes, *prepare.sentences()), origin=Origin(table, tested),
-    )  # fmt: skip
-
-
-def _features(table: Table, prepare: TablePreparation, rows: dict[str, Array], free: int | None) -> dict[str, Any]:
-    """The samples of every part: arrays, or rows that are made when they are needed if there is no room for arrays."""
-    x = prepare.features_if_room(table, free, in_place=True)
-    if isinstance(x, np.ndarray):
-        encoded = {part: x[chosen] for part, chosen in rows.items() if part != "training"}
-        return {"training": _move_to_front(x, rows["training"]), **encoded}
-    return {part: TableRows(table, x, chosen) for part, chosen in rows.items()}
-
-
-def _move_to_front(x: Array, chosen: Array) -> Array:
-    """Some rows of an array, in order, in the memory of its first rows: parts of a large table take no memory beside it."""
-    size = max(1, _MOVED // max(1, x.shape[1]))
-    for start in range(0, len(chosen), size):
-        rows = chosen[start : start + size]
-        x[start : start + len(rows)] = x[rows]
-    return x[: len(chosen)]
+    return data if data.task == "classification" else replace(data, class_names=data.target_names)
 
 
 # Images.
@@ -231,7 +169,7 @@ def _from_images(folder: Path, options: Options) -> Data:
     return Data(
         x, y, tested[0], tested[1], folder.name, listing.classes, validated[0], validated[1], task="classification",
         preparation=prepare, remarks=(*listing.notes, *prepare.sentences()), split=split,
-        origin=Origin(files=getattr(tested[0], "files", None)),
+        origin=Origin(folder.name, files=getattr(tested[0], "files", None)),
     )  # fmt: skip
 
 

@@ -12,18 +12,13 @@ import numpy as np
 from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
-from . import splitting, targets
+from . import csv_files, splitting, targets
 from .image_folders import SUFFIXES, left_out, list_folder
 from .loading import has_idx, read_parts
-from .preprocessing import ArrayPreparation, ImagePreparation, TablePreparation
-from .preprocessing.tables import TableRows
-from .sample_origin import cells
+from .preprocessing import ArrayPreparation, ImagePreparation
+from .sample_origin import Origin
 from .sources import Rows, open_npy
 from .sources.rows import ChosenRows
-from .tables import delimited, number_formats, row_store
-from .tables.dates import order_of as dates_order
-from .tables.number_formats import NumberFormat
-from .tables.table import Table
 
 if TYPE_CHECKING:
     from ..files.model_file import ModelCard
@@ -39,12 +34,8 @@ class Samples:
     names: list[str]
     """Names of the samples: their rows, or their files."""
     notes: list[str] = field(default_factory=list)
-    kept: dict[str, list[str]] = field(default_factory=dict)
-    """The requested columns' cells, as they are in the file."""
-    table: Table | None = None
-    """The table that the samples are rows of."""
-    rows: Array | None = None
-    """Their numbers in it, if they are not all of its rows."""
+    origin: Origin | None = None
+    """The lines of a table, or the files, that the samples are made from."""
 
 
 def read(
@@ -54,20 +45,10 @@ def read(
     with_targets: bool,
     target: Sequence[str] | None = None,
     part: str = "all",
-    separator: str | None = None,
-    header: bool | None = None,
-    missing: Sequence[str] = (),
-    decimal: str | None = None,
-    thousands: str | None = None,
-    dates: str | None = None,
     memory_limit: int | None = None,
     skip_bad: bool = False,
-    keep: Sequence[str] = (),
 ) -> Samples:
-    """Samples from a source of any kind that fits the model; ``part`` takes those of one part of the training data.
-
-    Cells of the columns of a table that ``keep`` names come with them.
-    """
+    """Samples from a source of any kind that fits the model; ``part`` takes those of one part of the training data."""
     prepare, path = card.preparation, Path(source)
     if prepare is None:
         raise DataError(
@@ -75,85 +56,28 @@ def read(
         )
     if source != "digits" and not path.exists():
         raise DataError(f"{path}: there is no such file or folder.")
-    if isinstance(prepare, TablePreparation):
-        form = {
-            "separator": separator,
-            "header": header,
-            "limit": memory_limit,
-            "missing": (*prepare.missing, *missing),
-        }
-        signs = number_formats.signs(decimal, thousands)
-        prepare = prepare.with_dates(dates_order(dates))
-        samples = _table(card, prepare, path, with_targets, target, form, signs)
-        samples.kept = cells(path, samples.table, keep)
-    elif keep:
-        raise DataError(f"{path}: --keep names columns, but the model was trained on {prepare.kind}s. Leave it out.")
-    elif isinstance(prepare, ImagePreparation):
+    assert isinstance(prepare, (ArrayPreparation, ImagePreparation))
+    if isinstance(prepare, ImagePreparation):
         samples = _images(card, prepare, path, with_targets, skip_bad)
+    elif prepare.columns and path.name.lower().endswith(csv_files.SUFFIXES):
+        samples = _table(card, prepare, path, with_targets, target, memory_limit)
     else:
-        assert isinstance(prepare, ArrayPreparation)
         return _arrays(card, prepare, source, with_targets, part, memory_limit)
     return samples if part == "all" else _part(card, samples, part)
 
 
 def _table(
-    card: ModelCard, prepare: TablePreparation, path: Path, with_targets: bool, target: Sequence[str] | None, form: Any,
-    signs: tuple[str, str],
+    card: ModelCard, prepare: ArrayPreparation, path: Path, with_targets: bool, target: Sequence[str] | None,
+    limit: int | None,
 ) -> Samples:  # fmt: skip
+    """The columns of a file, found by the names that they had in training."""
     wanted = list(target or card.targets) if with_targets else []
-    numeric = [name for name in wanted if card.task != "classification" or name in (prepare.formats or {})]
-    formats = _formats(prepare, numeric, *signs)
-    free = row_store.memory_for_table(path, None, form["limit"])
-    if path.name.lower().endswith(".parquet"):
-        from .tables import parquet
-
-        table = parquet.read(
-            path, targets=wanted, kinds=prepare.kinds(), formats=formats, missing=form["missing"], room=free
-        )
-    elif path.is_file() and path.name.lower().endswith((".csv", ".tsv", ".txt", ".gz")):
-        decimals = {form.decimal for form in formats.values()}
-        table = delimited.read(
-            path, targets=wanted, kinds=prepare.kinds(), centre=prepare.centres(), formats=formats, room=free,
-            decimal=decimals.pop() if len(decimals) == 1 else "." if decimals else "", **form,
-        )  # fmt: skip
-    else:
-        raise DataError(f"{path}: the model was trained on a table. Give a .csv, .tsv or .parquet file.")
-    number_formats.convert(table, formats=formats)
-    made = prepare.features_if_room(table, free)
-    x: Any = made if isinstance(made, np.ndarray) else TableRows(table, made, np.arange(len(table)))
-    notes = list(table.notes)
-    for name, words in prepare.unseen.items():
-        shown = ", ".join(words[:5]) + (f" and {len(words) - 5} more" if len(words) > 5 else "")
-        codes, known = table.texts(name)
-        new = [i for i, word in enumerate(known) if word in set(words)]
-        count = int(np.isin(codes, new).sum())
-        (column,) = (c for c in prepare.columns if c.name == name)
-        treated = "rare ones" if getattr(column, "rare", ()) else "no category"
-        notes.append(
-            f"Column {name!r} has words that training has not seen in {count:,} of {plural(len(table), 'row')}, which count as "
-            f"{treated}: {shown}."
-        )
-    y = _table_targets(card, table, wanted) if with_targets else None
-    return Samples(x, y, [str(i + 1) for i in range(len(table))], notes, table=table)
-
-
-def _formats(
-    prepare: TablePreparation, targets: Sequence[str], decimal: str, thousands: str
-) -> dict[str, NumberFormat]:
-    """The formats of all numbers, as training has found them unless other signs are given; none if they are unknown."""
-    if prepare.formats is None and not decimal + thousands:
-        return {}
-    known = prepare.formats or {}
-    names = [*(name for name, kind in prepare.kinds().items() if kind == "number"), *targets]
-    return {name: known.get(name, NumberFormat()).written_as(decimal, thousands) for name in names}
-
-
-def _table_targets(card: ModelCard, table: Table, wanted: Sequence[str]) -> Array:
-    if card.task != "classification":
-        return targets.of_table(table, wanted, card.task).y
-    read_targets = targets.of_table(table, wanted, "classification")
-    names = read_targets.names or tuple(str(i) for i in range(int(read_targets.y.max()) + 1))
-    return _known_classes(card, read_targets.y, names, table.source)
+    if with_targets and not wanted:
+        raise DataError(f"{path}: the model does not say which column it predicts. Name it: --target NAME.")
+    table = csv_files.read(path, wanted, prepare.columns, limit)
+    x, places = prepare.apply(table.x, str(path)), table.first_line + np.arange(len(table.x))
+    y = None if table.y is None else _array_targets(card, table.y, str(path))
+    return Samples(x, y, [str(i + 1) for i in range(len(x))], origin=Origin(path.name, places))
 
 
 def _known_classes(card: ModelCard, y: Array, names: Sequence[str], source: str) -> Array:
@@ -180,7 +104,8 @@ def _images(card: ModelCard, prepare: ImagePreparation, path: Path, with_targets
         y = _known_classes(
             card, np.concatenate([part for _, part in listing.parts.values()]), listing.classes, str(path)
         )
-        return Samples(prepare.apply(files), y, [str(file) for file in files], listing.notes)
+        names = [str(file) for file in files]
+        return Samples(prepare.apply(files), y, names, listing.notes, Origin(path.name, files=files))
     files = [path] if path.is_file() else sorted(path.rglob("*"))
     files = [file for file in files if file.suffix.lower() in SUFFIXES]
     if not files:
@@ -213,9 +138,12 @@ def _arrays(
     elif source == "digits" or source.endswith(".npz") or (path.is_dir() and has_idx(path)):
         parts = read_parts(source, limit)
     else:
-        raise DataError(
-            f"{source}: the model was trained on arrays {prepare.shape}. Give a .npz or a .npy file, or a folder of IDX files."
+        kind = (
+            "a table. Give a .csv or .tsv file"
+            if prepare.columns
+            else f"arrays {prepare.shape}. Give a folder of IDX files"
         )
+        raise DataError(f"{source}: the model was trained on {kind}, or a .npz or .npy file.")
     own = {"training": "train"}.get(part, part)
     if len(parts) == 1:
         (chosen,) = parts
@@ -273,5 +201,5 @@ def _part(card: ModelCard, samples: Samples, part: str) -> Samples:
         raise DataError(f"--part {part}: these are not the data that the model was trained on: their targets differ.")
     chosen = rows[part]
     x = ChosenRows(samples.x, chosen) if isinstance(samples.x, Rows) else samples.x[chosen]
-    kept = {name: [column[i] for i in chosen] for name, column in samples.kept.items()}
-    return Samples(x, samples.y[chosen], [samples.names[i] for i in chosen], samples.notes, kept, samples.table, chosen)
+    origin = None if samples.origin is None else samples.origin.some(chosen)
+    return Samples(x, samples.y[chosen], [samples.names[i] for i in chosen], samples.notes, origin)

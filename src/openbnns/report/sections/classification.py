@@ -56,9 +56,6 @@ def mistakes(facts: Facts) -> Section | None:
                 tag(
                     "li",
                     tag("img", src=m.image, alt=f"Test sample {m.sample}: {m.truth}, predicted as {m.predicted}"),
-                    tag("img", src=m.saliency, alt=f"The pixels that decided for {m.predicted}")
-                    if m.saliency
-                    else None,
                     tag("p", tag("b", m.truth), " read as ", tag("b", m.predicted)),
                     tag("small", f"{percent(m.confidence)} sure · {m.place or f'sample {m.sample}'}"),
                 )
@@ -66,10 +63,6 @@ def mistakes(facts: Facts) -> Section | None:
             ],
             class_="gallery",
         )
-        if any(m.saliency for m in pictures):
-            drawn = join(
-                tag("p", "Below each image, the pixels that decided: the brighter, the more.", class_="hint"), drawn
-            )
         return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True), *_doubted(facts)], lead)
     header = ["sample", "true", "predicted", "confidence", "true class"]
     rows = [
@@ -80,17 +73,7 @@ def mistakes(facts: Facts) -> Section | None:
         for m in chosen
     ]  # fmt: skip
     drawn = tag("div", table(header, rows, words=3), class_="mistakes")
-    if any(m.cells for m in chosen):
-        names = list(chosen[0].cells)
-        cells = [[m.place, *(m.cells.get(name, "") for name in names)] for m in chosen]
-        drawn = join(
-            drawn,
-            folded(
-                "Their rows in the file",
-                tag("div", table(["row", *names], cells, words=1 + len(names)), class_="scroll"),
-            ),
-        )
-    elif any(m.values for m in chosen):
+    if any(m.values for m in chosen):
         listed = table(["sample", "what the network saw"], [[count(m.sample), m.values] for m in chosen], words=2)
         drawn = join(drawn, folded("What the network saw", listed))
     return Section("wrong", title, [Panel("Samples", join(hint, drawn), wide=True), *_doubted(facts)], lead)

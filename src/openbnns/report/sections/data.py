@@ -24,8 +24,6 @@ def section(facts: Facts) -> Section | None:
         panels.append(Panel(f"Balance of the {what}", _balance(facts)))
     if any(part.values is not None for part in facts.parts):
         panels.append(Panel("Targets", _targets(facts)))
-    if facts.columns:
-        panels.append(Panel("Columns", _columns(facts), wide=True))
     return Section("data", "Data", panels)
 
 
@@ -52,11 +50,6 @@ def _split(facts: Facts) -> Markup:
     shapes = ", ".join(sides(shape) for shape in facts.inputs)
     note = tag("p", f"Each sample is {shapes} numbers.", class_="hint") if shapes else None
     return join(stripe, table(("part", "samples", "share"), rows), note)
-
-
-def _columns(facts: Facts) -> Markup:
-    rows = table(("column", "what became of it"), facts.columns, words=2)
-    return rows if len(facts.columns) <= _FEW else folded(f"All {len(facts.columns)} columns", rows)
 
 
 def _balance(facts: Facts) -> Markup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..charts import histogram, scatter
-from ..markup import Cell, Markup, Panel, Section, folded, join, table, tag
+from ..markup import Cell, Markup, Panel, Section, join, table, tag
 from ..number_text import column, count, short
 from ..run_facts import Facts
 from ..scores import Regression
@@ -119,13 +119,7 @@ def _worst(facts: Facts) -> Markup:
     cells = [[Cell(*pair) for pair in zip(column(values), values, strict=True)] for values in columns]
     names = [m.place or count(m.sample) for m in facts.mistakes]
     rows = [(Cell(name, i), *others) for name, i, *others in zip(names, samples, *cells, strict=True)]
-    drawn = table(("sample", "true", "predicted", "residual"), rows)
-    if not any(m.cells for m in facts.mistakes):
-        return drawn
-    columns_of = list(facts.mistakes[0].cells)
-    whole = [[m.place, *(m.cells.get(name, "") for name in columns_of)] for m in facts.mistakes]
-    listed = table(["row", *columns_of], whole, words=1 + len(columns_of))
-    return join(drawn, folded("Their rows in the file", tag("div", listed, class_="scroll")))
+    return table(("sample", "true", "predicted", "residual"), rows)
 
 
 def _number(value: float) -> Cell:

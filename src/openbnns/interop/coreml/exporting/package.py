@@ -12,7 +12,6 @@ from ....graph.graph import Graph
 from ....graph.sizes import Guard, Size, is_same_shape, number_of
 from ....nn.data.preprocessing.arrays import ArrayPreparation
 from ....nn.data.preprocessing.images import ImagePreparation
-from ....nn.data.preprocessing.tables import TablePreparation
 from ....nn.exported import Package
 from ....nn.files.model_file import ModelCard
 from ....nn.module import Module
@@ -86,8 +85,6 @@ class _Writing:
         self.builder = ProgramBuilder(self.sizes, self.flexible, element, names)
         if choice is not None:
             self.builder.reserve(choice.label, choice.probabilities)
-        table = card.preparation
-        self.preparation = table.as_arrays() if isinstance(table, TablePreparation) else table
 
     def write(self, to: Path) -> Package:
         b = self.builder
@@ -140,7 +137,7 @@ class _Writing:
 
     def _prepared(self, x: Value) -> Value:
         """A sample after the preparation that the model file describes, as far as samples are numbers."""
-        preparation, b = self.preparation, self.builder
+        preparation, b = self.card.preparation, self.builder
         if isinstance(preparation, ImagePreparation) or (
             isinstance(preparation, ArrayPreparation) and preparation.pixels
         ):
@@ -173,8 +170,8 @@ class _Writing:
         about.description = f"{type(self.network).__name__}, written by OpenBNNS"
         if card.preparation is not None:
             about.user_defined["openbnns.preparation"] = " ".join(card.preparation.sentences())
-            if self.preparation is None:
-                about.user_defined["openbnns.features"] = "\n".join(card.preparation.formulas())
+            if columns := getattr(card.preparation, "columns", ()):
+                about.user_defined["openbnns.columns"] = ", ".join(columns)
         if card.task is not None:
             about.user_defined["openbnns.task"] = card.task
         return description

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...._spelling import nearest
 from ....graph.tensor import Array
-from ...files.checked_json import CheckedTable
+from ...files.checked_json import CheckedTable, ModelError
 from ...files.untrusted import DataError
 from ..sources.rows import Rows
 
@@ -46,6 +47,8 @@ _CELLS = 2**20  # the same for samples with many features
 class ArrayPreparation(SamplePreparation):
     """Arrays (N, ...): pixels of 8 bits become 0 to 1, features are standardized if ``mean`` and ``std`` are given.
 
+    ``columns`` are the names of features; those of data frames and dictionaries are found by name.
+
     >>> import numpy as np
     >>> from openbnns.nn.data.preprocessing import ArrayPreparation
     >>> prepare = ArrayPreparation.fit(np.float32([[1, 10], [3, 30]]))
@@ -62,24 +65,27 @@ class ArrayPreparation(SamplePreparation):
         pixels: bool = False,
         mean: Any = None,
         std: Any = None,
+        columns: Sequence[str] = (),
     ) -> None:
-        self.shape, self.pixels = tuple(shape), pixels
+        self.shape, self.pixels, self.columns = tuple(shape), pixels, tuple(columns)
         self.mean = None if mean is None else np.asarray(mean, np.float64)
         self.std = None if std is None else np.asarray(std, np.float64)
 
     @classmethod
-    def fit(cls, samples: Array, rows: Array | None = None, *, standardize: bool = True) -> ArrayPreparation:
+    def fit(
+        cls, samples: Array, rows: Array | None = None, *, standardize: bool = True, columns: Sequence[str] = ()
+    ) -> ArrayPreparation:
         """A preparation for samples like these; means and deviations are those of ``rows``, by default of all."""
         shape = samples.shape[1:]
         if samples.dtype == np.uint8:
             return cls(shape, pixels=True)
         if len(shape) != 1 or not standardize:
-            return cls(shape)
+            return cls(shape, columns=columns)
         mean, std = mean_and_deviation(samples.__getitem__, samples.shape, rows)
-        return cls(shape, mean=mean, std=np.where(std > 0, std, 1.0))
+        return cls(shape, mean=mean, std=np.where(std > 0, std, 1.0), columns=columns)
 
     def apply(self, samples: Any, who: str = "predict") -> Array:
-        array = np.asarray(samples)
+        array = self._in_order(samples, who)
         if array.dtype.kind not in "fiub" or array.ndim < 1:
             raise DataError(f"{who}: samples are {array.dtype} of shape {array.shape}. Pass an array of numbers.")
         if array.shape[1:] != self.shape:
@@ -103,10 +109,23 @@ class ArrayPreparation(SamplePreparation):
             prepared[part] = (array[part] - self.mean) / self.std
         return prepared
 
+    def _in_order(self, samples: Any, who: str) -> Array:
+        """The columns of a data frame or dictionary, found by name, or an array as it is."""
+        if not self.columns or not (isinstance(samples, Mapping) or hasattr(samples, "columns")):
+            return np.asarray(samples)
+        if absent := [name for name in self.columns if name not in samples]:
+            raise DataError(
+                f"{who}: there is no column {absent[0]!r}.{nearest(absent[0], [str(name) for name in samples])} The model "
+                f"takes {', '.join(self.columns)}."
+            )
+        return np.stack([np.asarray(samples[name]) for name in self.columns], axis=-1)
+
     def state(self) -> dict[str, Any]:
         table: dict[str, Any] = {"kind": self.kind, "shape": list(self.shape), "pixels": self.pixels}
         if self.mean is not None and self.std is not None:
             table |= {"mean": self.mean.tolist(), "std": self.std.tolist()}
+        if self.columns:
+            table["columns"] = list(self.columns)
         return table
 
     @classmethod
@@ -115,7 +134,10 @@ class ArrayPreparation(SamplePreparation):
         if said.get("mean") is not None:
             count = shape[0] if len(shape) == 1 else -1
             mean, std = said.numbers("mean", count), said.numbers("std", count, positive=True)
-        return cls(shape, pixels=said.flag("pixels"), mean=mean, std=std)
+        columns = [] if said.get("columns") is None else said.texts("columns")
+        if columns and shape != (len(columns),):
+            raise ModelError(f"{said.where}: names {len(columns)} columns for samples of shape {shape}.")
+        return cls(shape, pixels=said.flag("pixels"), mean=mean, std=std, columns=columns)
 
     def sentences(self) -> list[str]:
         if self.pixels:
@@ -129,12 +151,9 @@ class ArrayPreparation(SamplePreparation):
     def formulas(self) -> list[str]:
         if self.mean is None or self.std is None:
             return []
-        return [standardizing(mean, std) for mean, std in zip(self.mean, self.std, strict=True)]
-
-
-def standardizing(mean: float, std: float) -> str:
-    """The formula that is applied to a number x."""
-    return f"(x - {mean:.9g}) / {std:.9g}"
+        named = [f"{name}: " for name in self.columns] or [""] * len(self.mean)
+        both = zip(named, self.mean, self.std, strict=True)
+        return [f"{name}(x - {mean:.9g}) / {std:.9g}" for name, mean, std in both]
 
 
 def _sizes(shape: Sequence[int]) -> str:

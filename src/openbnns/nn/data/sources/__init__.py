@@ -7,9 +7,8 @@ asks for those of a batch, in a thread while the network works on the batch befo
 from ...._listing import of_module as _of_module
 from .array_files import open_npy, open_npz
 from .images import open_images
-from .parquet import open_parquet
 from .rows import BlockRows, Rows
 
-__all__ = ["BlockRows", "Rows", "open_images", "open_npy", "open_npz", "open_parquet"]
+__all__ = ["BlockRows", "Rows", "open_images", "open_npy", "open_npz"]
 
 __dir__ = _of_module(__name__)

@@ -1,4 +1,4 @@
-"""Samples that are read when they are asked for: from memory, from files, from tables and from images."""
+"""Samples that are read when they are asked for: from memory, from files and from images."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Rows(ABC, Listed):
 
 
 class BlockRows(Rows):
-    """Samples that can only be read in blocks of many, such as the row groups of Parquet files.
+    """Samples that can only be read in blocks of many, such as the groups of a compressed file.
 
     A subclass has a method ``read_block(number)``. The latest blocks stay in memory until all of their samples were taken.
     Training mixes the samples of ``window`` blocks at a time, so that no block has to be read twice in an epoch.

@@ -1,1 +1,0 @@
-"""Readers of data as people have it: tables, folders of images, arrays."""
