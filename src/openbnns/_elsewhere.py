@@ -51,7 +51,8 @@ WORDS = {
 
 _KERAS = "export the network to ONNX, or its weights to safetensors."
 _PYTORCH = "write it with safetensors.torch.save_file."
-FILES = {".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS, ".pt": _PYTORCH, ".pth": _PYTORCH}
+_PARQUET = "write it as .csv or .npz: pandas.read_parquet(path).to_csv('data.csv', index=False)."
+FILES = {".parquet": _PARQUET, ".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS, ".pt": _PYTORCH, ".pth": _PYTORCH}
 """Files of models, weights and data that are not read, by their endings."""
 
 _SUMS = "Ranks sum gradients in float32, after the backward pass and always in the same order. Leave it out."
@@ -67,7 +68,17 @@ COMMUNICATION = {
 }
 """Arguments that ``nn.distributed.Communicator`` does not have."""
 
+_TABLES = "Tables hold plain numbers. Prepare others with scikit-learn: docs/sklearn.md."
+_FOUND = "It is found. A table that is read wrongly has to be written with commas, and with a line of names."
+
 OPTIONS = {
+    **dict.fromkeys(("--categorical", "--dates", "--decimal", "--missing", "--thousands"), _TABLES),
+    **dict.fromkeys(("--header", "--no-header", "--separator"), _FOUND),
+    **dict.fromkeys(("--stream", "--no-stream"), "Store a large table as .npy, which is read as it is needed."),
+    "--drop": "Leave such columns out of the file.",
+    "--dry-run": "openbnns inspect MODEL describes what was trained.",
+    "--keep": "Predictions are in the order of the lines: paste -d, data.csv predictions.csv",
+    "--tune": "Search settings with scikit-learn: docs/sklearn.md.",
     "--baseline": "Compare the seconds of epochs in the history.json of both runs.",
     "--bucket-bytes": _SUMS,
     "--no-deterministic": _SUMS,

@@ -135,7 +135,9 @@ def test_evaluate_measures_what_was_not_trained_on(
     assert said["not_trained_on"]["scores"] == pytest.approx(card.results["test"], rel=1e-4)
     assert run("evaluate", model(trained), copy, "--report", tmp_path / "r.html") == 0
     printed = capsys.readouterr()
-    warning = "These include the samples that the model was trained on, so the result is better than it would be on new ones."
+    warning = (
+        "These include the samples that the model was trained on, so the result is better than it would be on new ones."
+    )
     assert warning in printed.err and warning in (tmp_path / "r.html").read_text()
     assert re.search(r"Without the training samples: Accuracy: \d+\.\d+% of 18 samples", printed.out)
     new = [f"{4 + i / 7:.3f},1,{990 + i}.5,iris" for i in range(9)]
@@ -163,7 +165,9 @@ def test_data_that_do_not_fit_the_model(
     assert run("evaluate", model(trained), tmp_path / "a.csv") == 2
     assert message in capsys.readouterr().err
     assert run("predict", model(trained), tmp_path) == 2
-    assert "the model was trained on a table. Give a .csv or .tsv file, or a .npz or .npy file" in capsys.readouterr().err
+    assert (
+        "the model was trained on a table. Give a .csv or .tsv file, or a .npz or .npy file" in capsys.readouterr().err
+    )
 
 
 def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +225,9 @@ def test_parquet_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     assert run("train", tmp_path / "t.parquet", "--out", tmp_path / "out") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("t.parquet: write it as CSV: pandas.read_parquet(path).to_csv('t.csv', index=False).")
+    assert line.endswith(
+        "t.parquet: write it as .csv or .npz: pandas.read_parquet(path).to_csv('data.csv', index=False)."
+    )
 
 
 def photos(folder: Path, count: int = 24, size: tuple[int, int] = (16, 16)) -> Path:

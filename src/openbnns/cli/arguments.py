@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from .._elsewhere import OPTIONS, WORDS
@@ -86,21 +86,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command about what it prints."""
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of text")
-
-
-class _Refused(argparse.Action):
-    """An option that left, whose message names the replacement."""
-
-    def __call__(self, parser: argparse.ArgumentParser, options: Any, values: Any, name: str | None = None) -> NoReturn:
-        parser.error(f"{name} is not an option: {self.metavar}")
-
-
-def refuse(parser: argparse.ArgumentParser, cures: Mapping[str, str]) -> None:
-    """Declare options that left, by name, each with what to use in its place."""
-    for name, cure in cures.items():
-        parser.add_argument(
-            name, action=_Refused, nargs="?", metavar=cure, default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
 
 
 def given_options(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import model_formats
-from .arguments import add_output, byte_limit, count, refuse
+from .arguments import add_output, byte_limit, count
 
 SOURCES = (
     "a table of numbers (.csv, .tsv, also .gz), a .npz with arrays x and y, a folder of images by class, a folder of IDX files "
@@ -18,24 +18,6 @@ SOURCES = (
 
 MEANING, FORM = "what the data means", "how files are read"
 """Titles of groups of options."""
-
-
-_WITH_SKLEARN = "prepare such tables with scikit-learn, docs/sklearn.md shows how"
-_GONE_FROM_FORM = {
-    "--separator": "comma, semicolon, tab and bar are found",
-    "--header": "a line of names is found",
-    "--no-header": "a line of names is found",
-    "--decimal": "write numbers with a decimal point",
-    "--thousands": "write numbers without separators of thousands",
-    **dict.fromkeys(("--missing", "--dates"), _WITH_SKLEARN),
-}
-_GONE_FROM_MEANING = {
-    "--categorical": _WITH_SKLEARN,
-    "--drop": "leave such columns out of the file",
-    "--tune": "search settings with scikit-learn, docs/sklearn.md shows how",
-    "--dry-run": "openbnns inspect MODEL describes what was trained",
-    **dict.fromkeys(("--stream", "--no-stream"), "store large tables as .npy, which is read as it is needed"),
-}
 
 
 def listed(text: str) -> list[str]:
@@ -63,7 +45,6 @@ def add_model_and_data(parser: argparse.ArgumentParser, samples: str) -> None:
 
 def add_form(parser: argparse.ArgumentParser) -> None:
     """Options about the form of files."""
-    refuse(parser, _GONE_FROM_FORM)
     group = parser.add_argument_group(FORM)
     group.add_argument("--skip-bad", action="store_true", help="leave out images that cannot be read, and say which")
     group.add_argument(
@@ -74,7 +55,6 @@ def add_form(parser: argparse.ArgumentParser) -> None:
 
 def add_meaning(parser: argparse.ArgumentParser) -> None:
     """Options about what the data means."""
-    refuse(parser, _GONE_FROM_MEANING)
     group = parser.add_argument_group(MEANING)
     group.add_argument(
         "--target", default=None, metavar="NAME",

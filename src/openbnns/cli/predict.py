@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import data_options, model_formats
-from .arguments import OK, Commands, print_json, refuse
+from .arguments import OK, Commands, print_json
 
 _SHOWN = 10  # predictions on a terminal
 
@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
     predict.add_argument(
         "-o", "--output", type=Path, default=None, metavar="FILE", help="write a .csv file; arrays as .npz"
     )
-    refuse(predict, {"--keep": "predictions are in the order of the lines, paste -d, joins both files"})
     predict.set_defaults(run=run)
 
 

@@ -262,7 +262,7 @@ def test_options_that_left_name_what_replaces_them(capsys: pytest.CaptureFixture
         with pytest.raises(SystemExit) as stopped:
             cli.main(words)
         said = capsys.readouterr().err
-        assert stopped.value.code == 2 and said.count("\n") == 1 and " is not an option: " in said, words
+        assert stopped.value.code == 2 and said.count("\n") == 1 and " is not an option. " in said, words
     for command in ("train", "predict", "evaluate"):
         with pytest.raises(SystemExit):
             cli.main([command, "--help"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._elsewhere import refuse_file
 from ..._plural import plural
 from ...graph.tensor import Array
 from ..files.untrusted import DataError
@@ -67,8 +68,7 @@ def load(source: str | Path, options: Options) -> Data:
         return _from_arrays(_read_npz(path, options.limit), path.name, options)
     if name.endswith(".npy"):
         return _from_arrays(_read_npy(path, options), path.name, options)
-    if name.endswith(".parquet"):
-        raise DataError(f"{path}: write it as CSV: pandas.read_parquet(path).to_csv('{path.stem}.csv', index=False).")
+    refuse_file(path)
     raise DataError(f"{path}: unknown kind of file. Use {KNOWN}.")
 
 
