@@ -170,7 +170,7 @@ test-site: docs $(VENV)/.browser-tools  ## the site in Chromium, from phone to s
 
 # Releases. Zig compiles wheels against an old C library, and for other processors.
 
-.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist index release clean
+.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist release clean
 
 wheels: $(VENV)/.wheels-tools  ## wheels for other machines, for every Python that is here; TARGET=aarch64-linux-gnu for another processor
 	$(WITH_TOOLS) $(BIN)/python tools/build_wheels.py --target $(TARGET)
@@ -202,11 +202,8 @@ sdist: $(VENV)/.wheels-tools  ## the source archive
 test-sdist: sdist  ## build the source archive and test it, without a network but for NumPy and the build tools
 	tools/test_sdist.sh $(PYTHON) "$(NUMPY)"
 
-index:  ## a package index of dist/wheels and dist/sdist, for any web server, in dist/index
-	$(PYTHON) tools/package_index.py dist/wheels dist/sdist --out dist/index
-
 # Pushing the tag publishes the release (.github/workflows/release.yml).
-release: $(VENV)/.wheels-tools  ## check everything, build wheels, source archive, index and notes, set the tag
+release: $(VENV)/.wheels-tools  ## check everything, build wheels, source archive and notes, set the tag
 	$(BIN)/python tools/release.py check
 	$(MAKE) check test test-core test-c
 	rm -rf dist/wheels
@@ -214,7 +211,6 @@ release: $(VENV)/.wheels-tools  ## check everything, build wheels, source archiv
 	$(MAKE) wheels TARGET=aarch64-linux-gnu
 	$(MAKE) test-wheels test-sdist
 	$(BIN)/python -m twine check --strict dist/wheels/*.whl dist/sdist/*.tar.gz
-	$(MAKE) index
 	$(BIN)/python tools/release.py notes > dist/notes.md
 	$(BIN)/python tools/release.py tag
 
