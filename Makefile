@@ -170,7 +170,7 @@ test-site: docs $(VENV)/.browser-tools  ## the site in Chromium, from phone to s
 
 # Releases. Zig compiles wheels against an old C library, and for other processors.
 
-.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross test-pythons sdist test-sdist release clean
+.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross sdist test-sdist release clean
 
 wheels: $(VENV)/.wheels-tools  ## wheels for other machines, for every Python that is here; TARGET=aarch64-linux-gnu for another processor
 	$(WITH_TOOLS) $(BIN)/python tools/build_wheels.py --target $(TARGET)
@@ -191,9 +191,6 @@ test-cross: install $(VENV)/.wheels-tools $(VENV)/.test-tools  ## the C++ tests 
 	$(WITH_TOOLS) $(BIN)/python tools/build_cross.py --target $(TARGET)
 	OPENBNNS_CROSS=build/cross/$(TARGET) $(PYTEST) -n $(WORKERS) tests/cross/test_programs.py \
 	  $(if $(filter aarch64-linux-%,$(TARGET)),tests/cross/test_arm64.py)
-
-test-pythons: $(VENV)/.wheels-tools  ## these wheels on every Python that is here, with its oldest and newest NumPy; PYTHONS="--compile --portion 1/4"
-	$(WITH_TOOLS) $(BIN)/python tools/test_pythons.py --workers $(WORKERS) $(PYTHONS)
 
 sdist: $(VENV)/.wheels-tools  ## the source archive
 	rm -rf dist/sdist

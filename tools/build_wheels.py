@@ -82,26 +82,13 @@ def build(python: Path, target: Target, isas: str, out: Path) -> Path:
         **{f"cmake.define.{name}": value for name, value in cmake_definitions(target).items()},
     }
     suffix = f".cpython-{version_of(python).replace('.', '')}-{target.name}.so"
-    retag = ["-m", "wheel", "tags", "--remove", "--platform-tag", target.tag]
-    return make_wheel(python, settings, out, {"SETUPTOOLS_EXT_SUFFIX": suffix}, retag)
-
-
-def build_here(python: Path, out: Path) -> Path:
-    """The wheel for one Python on this machine, with its own compiler; tests want the kernels of every instruction set."""
-    settings = {"build-dir": str(ROOT / "build" / "here"), "cmake.define.OPENBNNS_ISAS": "all"}
-    return make_wheel(python, settings, out, {}, None)
-
-
-def make_wheel(
-    python: Path, settings: dict[str, str], out: Path, variables: dict[str, str], retag: list[str] | None
-) -> Path:
     (Path(settings["build-dir"]) / "CMakeCache.txt").unlink(missing_ok=True)  # which knows the Python before this one
     made = ROOT / "build" / "wheels" / "made"
     shutil.rmtree(made, ignore_errors=True)
-    together = os.environ | {"PYTHONPATH": str(build_tools())} | variables
+    together = os.environ | {"PYTHONPATH": str(build_tools()), "SETUPTOOLS_EXT_SUFFIX": suffix}
     subprocess.run([python, "-c", BUILD, str(made), json.dumps(settings)], cwd=ROOT, env=together, check=True)
-    if retag:
-        subprocess.run([python, *retag, *made.glob("*.whl")], env=together, check=True, stdout=subprocess.DEVNULL)
+    retag = [python, "-m", "wheel", "tags", "--remove", "--platform-tag", target.tag, *made.glob("*.whl")]
+    subprocess.run(retag, env=together, check=True, stdout=subprocess.DEVNULL)
     (wheel,) = made.glob("*.whl")
     out.mkdir(parents=True, exist_ok=True)
     return Path(shutil.move(wheel, out / wheel.name))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compile Debian's source of a Python: tools/roots/compile_python.sh SUITE VERSION FOLDER [OPTION ...]
 #
-#   tools/roots/compile_python.sh trixie 3.13 build/pythons/3.13t --disable-gil    free-threaded, for `make wheels test-pythons`
+#   tools/roots/compile_python.sh trixie 3.13 build/pythons/3.13t --disable-gil    free-threaded, for `make wheels`
 #
 # Options are those of Python's configure. Needs apt, a C compiler, make, and the headers of zlib, libffi and, for pip, OpenSSL.
 set -eu

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Unpack Debian's packages of a Python and its C library, and make it run here: tools/roots/unpack_python.sh SUITE VERSION FOLDER
 #
-#   tools/roots/unpack_python.sh sid 3.14 build/pythons/3.14      for `make wheels test-pythons`
+#   tools/roots/unpack_python.sh sid 3.14 build/pythons/3.14      for `make wheels`
 #
 # Needs debootstrap and a network. C programs of this machine cannot start such a Python, because their C library is older.
 set -eu
