@@ -244,20 +244,6 @@ def test_the_gallery_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [name for name in rows if not (gallery.FOLDER / f"{name}.svg").exists()] == []
 
 
-def test_the_page_of_evidence_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    """tools/evidence.py writes its tables from the counts that are kept; files and commands that they name exist."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    evidence = importlib.import_module("evidence")
-    kept = json.loads(evidence.KEPT.read_text(encoding="utf-8"))
-    rows = {**evidence.OWN, **evidence.FOREIGN}
-    assert set(kept["counts"]) == set(rows) and min(kept["counts"].values()) > 0
-    assert evidence.page(evidence.PAGE.read_text(encoding="utf-8"), kept) == evidence.PAGE.read_text(encoding="utf-8")
-    assert [name for name, row in rows.items() if not (row.count or evidence.files_of(row))] == []
-    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = {row.command.removeprefix("make ") for row in rows.values() if row.command.startswith("make ")}
-    assert named <= targets
-
-
 def test_the_page_of_models_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
     """tests/models/check.py writes its table from the results that are kept, one for each model of the list."""
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "models"))
