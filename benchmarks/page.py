@@ -1,4 +1,4 @@
-"""Results as one page with plots, and the plots of the documentation, with the look and the charts of the training report."""
+"""Results as one page with plots, with the look and charts of the training report, and as the picture of the documentation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from openbnns._plural import plural
 from openbnns.report.charts import Axis, Line, bars, lines
 from openbnns.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
 from openbnns.report.number_text import percent, short
-from openbnns.report.page import document, picture
+from openbnns.report.page import document
 from results import Results
 
 Record = dict[str, Any]
 
 NAMES = {"torch": "PyTorch", "numpy": "NumPy"}
-WIDTH, HEIGHT = 760, 350  # of a picture
-LINE_CHARACTERS, LINE_HEIGHT = 70, 24  # of its title
 PRECISIONS = ("bfloat16/", "int8/")
 LARGE = 512  # size from which a product should reach what the machine can do
 
@@ -39,37 +37,13 @@ def page(results: Results) -> str:
     return document("Benchmarks", title, lead, sections, "Written by benchmarks/run.py.")
 
 
-def sweep_picture(results: Results) -> str:
-    """Share of peak over size, as an SVG file; empty if there is no sweep."""
-    points = _of_threads(results.sweep)
-    return _picture(f"Matrix products, {results.title}", _share_by_form(points), HEIGHT) if points else ""
-
-
-def steps_picture(results: Results) -> str:
-    """Training steps against peers, as an SVG file; empty if there are none."""
-    steps = _compared(results, "training/")
-    title = f"Training steps, {results.title}: times as fast as the best peer"
-    return _picture(title, _against_best(steps), 90 + 46 * len(steps)) if steps else ""
-
-
-def inference_picture(results: Results) -> str:
-    """Inference against peers, as an SVG file; empty if there is none."""
-    figures = _compared(results, "inference/")
-    title = f"Inference, {results.title}: times as fast as the best peer"
-    return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
-
-
-def precisions_picture(results: Results) -> str:
-    """Training in bfloat16 and inference in int8 against peers, as an SVG file; empty if there is none."""
-    figures = _compared(results, *PRECISIONS)
-    title = f"Training in bfloat16, inference in int8, {results.title}: times as fast as the best peer"
-    return _picture(title, _against_best(figures), 90 + 46 * len(figures)) if figures else ""
-
-
-def small_picture(results: Results) -> str:
-    """The same steps for the README: an SVG file of shapes and text alone, which any viewer shows, light or dark."""
-    both = [f for f in _compared(results, "training/") if _ratio(f, "PyTorch") is not None]
-    steps = [(f["name"].partition("/")[2], min(f["peers"].values()) / f["ours"]) for f in both]
+def picture(results: Results) -> str:
+    """Training steps against peers, or else other precisions: an SVG file of shapes and text alone, which any viewer shows."""
+    trained = [f for f in _compared(results, "training/") if _ratio(f, "PyTorch") is not None]
+    what = "Training steps" if trained else "Training in bfloat16, inference in int8"
+    peers = "the faster of PyTorch and JAX" if trained else "PyTorch, onnxruntime"
+    compared = trained or _compared(results, *PRECISIONS)
+    steps = [(f["name"].removeprefix("training/"), min(f["peers"].values()) / f["ours"]) for f in compared]
     largest = max((ratio for _, ratio in steps), default=0)
     left, right, row = 360, 650, 22
     rows = []
@@ -83,19 +57,14 @@ def small_picture(results: Results) -> str:
     bottom, equal = 40 + row * len(steps), left + (right - left) / max(largest, 1)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 {bottom + 24}" width="700" height="{bottom + 24}" role="img">'
-        "<title>Training steps, times as fast as the fastest peer</title><style>"
+        f"<title>{what}, times as fast as the fastest peer</title><style>"
         "svg{background:#fff}text{font:12px system-ui,sans-serif;fill:#475569}.value{font-weight:600;fill:#0f172a}"
         "rect{fill:#2563eb}path{stroke:#b45309}"
         "@media(prefers-color-scheme:dark){svg{background:#0f172a}text{fill:#9fb0c5}.value{fill:#e2e8f0}rect{fill:#5b9bf3}path{stroke:#f59e0b}}"
-        f'</style><text x="{left}" y="24">times as fast as the faster of PyTorch and JAX</text>{"".join(rows)}'
+        f'</style><text x="{left}" y="24">times as fast as {peers}</text>{"".join(rows)}'
         f'<path d="M{equal:.1f} 34V{bottom + 4}" stroke-dasharray="4 3"/>'
         f'<text x="{equal:.1f}" y="{bottom + 18}" text-anchor="middle">1</text></svg>\n'
     )
-
-
-def _picture(title: str, content: Markup, height: int) -> str:
-    """Higher by as much as a long title takes."""
-    return picture(title, content, WIDTH, height + LINE_HEIGHT * ((len(title) - 1) // LINE_CHARACTERS))
 
 
 # Sections.

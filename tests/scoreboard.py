@@ -3,7 +3,6 @@
     python tests/scoreboard.py              table per family of the last run
     python tests/scoreboard.py --open       and the rows that are not proven
     python tests/scoreboard.py --check      fail unless the last full run proves every row
-    python tests/scoreboard.py --page       write docs/scoreboard.md from coverage.csv
 
 A row passes when at least one test claims it and every claiming test passed, on every instruction set that was run.
 """
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 COVERAGE = HERE / "coverage.csv"
 RECORD = HERE.parent / ".scoreboard.json"
-PAGE = HERE.parent / "docs" / "scoreboard.md"
 
 
 class Row(NamedTuple):
@@ -28,15 +26,13 @@ class Row(NamedTuple):
 
     id: str
     family: str
-    capability: str = ""
-    function: str = ""  # or struct, of C
 
 
 def read_rows() -> list[Row]:
     """All rows of coverage.csv."""
     with COVERAGE.open(newline="", encoding="utf-8") as file:
         lines = csv.DictReader(file)
-        return [Row(line["id"], line["family"], line["capability"], line["c_function_or_struct"]) for line in lines]
+        return [Row(line["id"], line["family"]) for line in lines]
 
 
 def load(path: Path | None = None) -> dict[str, Any]:
@@ -93,24 +89,6 @@ def table(rows: list[Row], states: dict[str, str]) -> str:
     )
 
 
-def page(rows: list[Row]) -> str:
-    """The page of the docs: every capability by family."""
-    text = [
-        "# Scoreboard",
-        "",
-        f"The {len(rows)} capabilities of classic BNNS. Tests prove every one of them: a test claims a row by its name, and",
-        "`make test` fails when a row has no test, or one that fails. `python tests/scoreboard.py --page` writes this page from",
-        "`tests/coverage.csv`.",
-    ]
-    for family in dict.fromkeys(row.family for row in rows):
-        members = [row for row in rows if row.family == family]
-        text += ["", f"## {family}: {len(members)}", "", "| row | capability | in C |", "|---|---|---|"]
-        for row in members:
-            capability = row.capability.replace("|", "\\|")
-            text.append(f"| `{row.id}` | {capability} | {row.function} |")
-    return "\n".join(text) + "\n"
-
-
 def check(data: dict[str, Any], rows: list[Row]) -> tuple[int, str]:
     """Exit status and message of ``--check``."""
     if not data["full_run"]:
@@ -128,7 +106,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Rows of coverage.csv that the tests prove.")
     parser.add_argument("--open", action="store_true", help="list the rows that are not proven")
     parser.add_argument("--check", action="store_true", help="fail unless every row is proven")
-    parser.add_argument("--page", action="store_true", help="write docs/scoreboard.md from coverage.csv")
     options = parser.parse_args(arguments)
     rows, data = read_rows(), load()
     states = outcomes(data)
@@ -142,8 +119,6 @@ def main(arguments: list[str] | None = None) -> int:
             "\n"
             + "\n".join(f"{row.id}: {states.get(row.id, 'no test')}" for row in rows if states.get(row.id) != "passed")
         )
-    if options.page:
-        PAGE.write_text(page(rows), encoding="utf-8")
     if options.check:
         status, message = check(data, rows)
         print("\n" + message)

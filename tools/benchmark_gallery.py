@@ -1,4 +1,4 @@
-"""Keep results of benchmarks/run.py in docs/benchmarks, and write docs/benchmarks.md with their plots.
+"""Keep results of benchmarks/run.py in docs/benchmarks, and write docs/benchmarks.md, with a picture of each.
 
     python tools/benchmark_gallery.py build/bench/*.json     keep these, and write the page
     python tools/benchmark_gallery.py                        the page only, with what is kept
@@ -19,27 +19,12 @@ import page as pages  # noqa: E402
 from results import Results  # noqa: E402
 
 PAGE, FOLDER = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
-SPEED, SPEED_OF = "speed.svg", "amd-epyc-avx512-networks"  # the chart of the README, and whose results it shows
-PICTURES = {
-    "sweep": pages.sweep_picture,
-    "steps": pages.steps_picture,
-    "inference": pages.inference_picture,
-    "precisions": pages.precisions_picture,
-}
-ALT = {
-    "sweep": "share of peak over the size of matrix products, for the four transposes",
-    "steps": "training steps, times as fast as the best peer",
-    "inference": "inference, times as fast as the best peer",
-    "precisions": "training in bfloat16 and inference in int8, times as fast as the best peer",
-}
-
 TOP = """# Benchmarks by processor
 
-What `make bench` measured on the processors that came by: matrix products as a share of the peak, training steps against PyTorch
-and JAX, inference against onnxruntime, training in bfloat16 and inference in int8 against both where the processor has
-instructions for them, and every operation against PyTorch. Both sides take turns in one process, and results are
+What `make bench` measured: matrix products as a share of the peak, training steps against PyTorch and JAX, inference against
+onnxruntime, and training in bfloat16 and inference in int8 against both. Both sides take turns in one process, and results are
 compared before they are timed. The peak is the most that multiply-adds on registers reached in the run; the time of a matrix
-product is that of its fastest round. Where all sides are limited to AVX2, onnxruntime is not: it has no switch for that.
+product is that of its fastest round.
 
 ```text
 make bench                        # JSON, and a page with plots, in build/bench
@@ -59,14 +44,6 @@ def known() -> dict[str, Results]:
     return {path.stem: Results.read(path) for path in sorted(FOLDER.glob("*.json"))}
 
 
-def pictures(name: str, results: Results) -> dict[str, str]:
-    """The SVG files of some results, by their names."""
-    drawn = {f"{name}-{kind}.svg": draw(results) for kind, draw in PICTURES.items()}
-    if name == SPEED_OF:
-        drawn[SPEED] = pages.small_picture(results)
-    return {file: text for file, text in drawn.items() if text}
-
-
 def page(kept: dict[str, Results]) -> str:
     """The page as text."""
     parts = [TOP]
@@ -80,7 +57,7 @@ def page(kept: dict[str, Results]) -> str:
         )
         parts.append(
             f"{about['cores']} cores, {about['system']}; {versions}; {about['measured']}. "
-            f"All numbers and plots: [{name}](benchmarks/{name}.json).\n"
+            f"All numbers: [{name}.json](benchmarks/{name}.json).\n"
         )
         numbers = pages.summary(results)
         if numbers:
@@ -88,11 +65,9 @@ def page(kept: dict[str, Results]) -> str:
                 "\n".join(["| what | figure |", "|---|---|", *(f"| {what} | {figure} |" for what, figure in numbers)])
                 + "\n"
             )
-        for file in pictures(name, results):
-            if file == SPEED:
-                continue
-            kind = Path(file).stem.rpartition("-")[2]
-            parts.append(f"[![{results.title}: {ALT[kind]}](benchmarks/{file})](benchmarks/{file})\n")
+        parts.append(
+            f"[![{results.title}: times as fast as the best peer](benchmarks/{name}.svg)](benchmarks/{name}.svg)\n"
+        )
     return "\n".join(parts)
 
 
@@ -103,8 +78,7 @@ def main() -> None:
         Results.read(path).write(FOLDER / path.name)
     kept = known()
     for name, results in kept.items():
-        for file, text in pictures(name, results).items():
-            (FOLDER / file).write_text(text, encoding="utf-8")
+        (FOLDER / f"{name}.svg").write_text(pages.picture(results), encoding="utf-8")
     PAGE.write_text(page(kept), encoding="utf-8")
 
 

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 PAGES = (
-    "index", "tutorial", "gallery", "coming_from_pytorch", "troubleshooting", "tables", "scoreboard", "api/index",
+    "index", "tutorial", "gallery", "coming_from_pytorch", "troubleshooting", "tables", "api/index",
     "api/nn/training", "api/capi/enums", "api/openbnns/fully_connected", "notebooks/gradients", "filters/attention",
 )  # fmt: skip
 WIDTHS = (390, 800, 1280)

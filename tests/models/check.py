@@ -2,9 +2,9 @@
 
     python tests/models/check.py                 all of them; needs onnx and onnxruntime, and a network the first time
     python tests/models/check.py --only silero   those whose names contain this
-    python tests/models/check.py --keep          and write the results: docs/models.json, and the table of docs/models.md
+    python tests/models/check.py --keep          and write the results, to results.json
 
-Every model has a process of its own. Fails if a model no longer does something that it does according to docs/models.json.
+Every model has a process of its own. Fails if a model no longer does something that it does according to results.json.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import Any
 from zoo import ZOO, Model, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT, PAGE = ROOT / "docs" / "models.json", ROOT / "docs" / "models.md"
-BEGIN, END = "<!-- written by tests/models/check.py -->", "<!-- end -->"
+KEPT = Path(__file__).with_name("results.json")
 STAGES = {"opens": "opens", "runs": "same results", "trains": "trains", "exports": "is written and read again"}
 THREADS, TIMEOUT_S = 2, 600
 STEPS, STEP = 3, 2e-4  # and the share of the loss that each of them is meant to take off
@@ -241,48 +240,6 @@ def lost(record: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
     return [stage for stage in kept.get("passed", ()) if stage not in record["passed"]]
 
 
-def page(text: str, kept: Mapping[str, Any]) -> str:
-    """The page with its table written anew."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{_table(kept)}\n\n{END}{after}"
-
-
-def _table(kept: Mapping[str, Any]) -> str:
-    models = kept["models"]
-    ratios = [m["onnxruntime_ms"] / m["ms"] for m in models.values() if "ms" in m]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    counts = ", ".join(f"{sum(stage in m['passed'] for m in models.values())} {word}" for stage, word in (
-        ("opens", "open"), ("runs", "have the results of onnxruntime"), ("trains", "train"),
-        ("exports", "are written and read again"),
-    ))  # fmt: skip
-    lines = [
-        f"Of {len(models)} models out of {len({name.split('/')[0] for name in models})} packages, {counts}. Speed is the time of "
-        f"onnxruntime divided by ours, batch 1, {THREADS} threads: {mean:.2f} in the geometric mean, {min(ratios):.2f} at worst. "
-        f"{kept['machine']}.", "", "| model | task | opens | error | trains | written | speed | refused, or wrong |",
-        "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
-    for name, record in models.items():
-        yes = {stage: "yes" if stage in record["passed"] else "no" for stage in STAGES}
-        if not record.get("falls", True):
-            yes["trains"] = "finite gradients"
-        if record.get("fixed"):
-            yes["exports"] += ", one size"
-        error = f"{record['error']:.0e}" if "error" in record else ""
-        ratio = f"{record['onnxruntime_ms'] / record['ms']:.2f}" if "ms" in record else ""
-        why = _short(record["reason"]) if "reason" in record else ""
-        lines.append(
-            f"| {name} | {record['task']} | {yes['opens']} | {error} | {yes['trains']} | {yes['exports']} | {ratio} | {why} |"
-        )
-    return "\n".join(lines)
-
-
-def _short(reason: str) -> str:
-    """The beginning of a reason, for a cell of a table."""
-    told = " ".join(reason.split()).replace("|", "/")
-    return told if len(told) <= 120 else f"{told[:117]}..."
-
-
 def machine() -> str:
     """The versions and the processor that figures were taken on."""
     import onnxruntime
@@ -301,7 +258,7 @@ def machine() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="models whose names contain this, or one of several: a,b")
-    parser.add_argument("--keep", action="store_true", help="write docs/models.json and the table of docs/models.md")
+    parser.add_argument("--keep", action="store_true", help="write results.json")
     parser.add_argument("--seconds", type=float, default=1.0, help="how long to measure (default: 1; 0: not at all)")
     parser.add_argument("--apart", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -323,7 +280,6 @@ def main() -> int:
         models = kept["models"] | results
         kept = {"machine": machine(), "models": {m.name: models[m.name] for m in ZOO if m.name in models}}
         KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
     print("\n".join(worse))
     return bool(worse)
 

@@ -1,7 +1,7 @@
 """Models of transformers and timm through ``nn.from_torch``: outputs and gradients against PyTorch in float64.
 
-``make test-pytorch-models`` installs both libraries in an environment of their own, runs all models and writes the table of
-``docs/from_torch_models.md``. By hand, for some of them::
+``make test-pytorch-models`` installs both libraries in an environment of their own and runs all models. By hand, for some of
+them::
 
     python tests/models/pytorch_models.py --only GPT-2 resnet18
 
@@ -20,15 +20,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from openbnns import nn
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "from_torch_models.md"
 
 OUTPUTS = 1e-4
 """How far outputs may be from float64, relative to the largest; or three times as far as PyTorch's, if that is more."""
@@ -502,56 +499,27 @@ def _row(model: Model, outcome: Outcome) -> str:
     return f"| {model.name} | {told} | {outcome.problem or 'yes'} |"
 
 
-def page(outcomes: list[tuple[Model, Outcome]]) -> str:
-    """The page of the documentation."""
-    import timm
-    import transformers
-
-    passed = sum(outcome.passes for _, outcome in outcomes)
-    parts = [
-        "# PyTorch models that convert\n",
-        "`make test-pytorch-models` converts these models with [`nn.from_torch`](from_torch.md) and writes this page. Weights",
-        "are random and sizes small. Figures are the largest distances from PyTorch in float64, relative to the largest number",
-        "of the tensor, over both modes and several batch sizes: ours, and those of PyTorch in float32. Gradients are those of",
-        "all parameters, with smooth activations and mean pooling in place of ReLU, max pooling and the like, at whose kinks",
-        "rounding decides. Two notes: CANINE is compared with float32, since its own code gives NaN in float64, and Longformer",
-        "runs without a mask, since with one its code looks at numbers, which is refused.\n",
-        f"{passed} of {len(outcomes)} convert (transformers {transformers.__version__}, timm {timm.__version__}, PyTorch "
-        f"{torch.__version__.partition('+')[0]}).",
-    ]
-    for library in ("transformers", "timm"):
-        parts += [
-            f"\n## {library}\n",
-            "| model | outputs | of PyTorch | gradients | of PyTorch | converts |",
-            "|---|---|---|---|---|---|",
-        ]
-        parts += [_row(model, outcome) for model, outcome in outcomes if model.library == library]
-    return "\n".join(parts) + "\n"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description="Convert models of transformers and timm, and compare them with PyTorch."
     )
     parser.add_argument("--only", nargs="*", help="names of models")
     parser.add_argument("--trace", action="store_true", help="show where a model fails")
-    parser.add_argument("--write", action="store_true", help="write the page of the documentation")
     options = parser.parse_args()
     _define_operations_of_torchvision()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     chosen = [model for model in MODELS if not options.only or model.name in options.only]
     outcomes = []
+    print("| model | outputs | of PyTorch | gradients | of PyTorch | converts |")
     for model in chosen:
         outcome = compare(model)
-        outcomes.append((model, outcome))
+        outcomes.append(outcome)
         print(f"{_row(model, outcome)} {outcome.seconds:.1f} s", flush=True)
         if options.trace:
             print(*outcome.notes, sep="\n")
-    passed = sum(outcome.passes for _, outcome in outcomes)
+    passed = sum(outcome.passes for outcome in outcomes)
     print(f"{passed} of {len(outcomes)} convert")
-    if options.write:
-        PAGE.write_text(page(outcomes), encoding="utf-8")
     return 0 if passed == len(outcomes) else 1
 
 

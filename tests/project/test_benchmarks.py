@@ -9,12 +9,11 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmark_results import NAME, SIZES, made_up, page, results
+from benchmark_results import NAME, made_up, page, results
 from pages import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -84,27 +83,11 @@ def test_parts_that_were_not_measured_are_left_out() -> None:
     nothing = results.Results(made_up().about)
     text = page.page(nothing)
     assert "Machine and versions" in text and "Training steps" not in text and "Matrix products" not in text
-    pictures = (page.sweep_picture, page.steps_picture, page.inference_picture, page.precisions_picture)
-    assert [draw(nothing) for draw in pictures] == [""] * 4
-
-
-@pytest.mark.parametrize(
-    "draw", [page.sweep_picture, page.steps_picture, page.inference_picture, page.precisions_picture]
-)
-def test_pictures_are_svg_files_that_need_nothing_else(draw: Any) -> None:
-    tree = ElementTree.fromstring(draw(made_up()))
-    assert tree.tag == f"{SVG}svg"
-    style = next(tree.iter("{http://www.w3.org/1999/xhtml}style"))
-    assert ".plot > svg" in (style.text or "")
-    drawn = [e.get("d", "") for e in tree.iter(f"{SVG}path") if "line" in (e.get("class") or "")]
-    if draw is page.sweep_picture:
-        assert [d.count("L") for d in drawn if "L" in d] == [len(SIZES) - 1] * 4
-    assert "under emulation" in "".join(tree.itertext())
 
 
 def test_the_picture_of_the_readme_is_shapes_and_text() -> None:
     """No HTML inside, which viewers of repositories leave out; a bar for each step that PyTorch was compared in."""
-    tree = ElementTree.fromstring(page.small_picture(made_up()))
+    tree = ElementTree.fromstring(page.picture(made_up()))
     assert {element.tag for element in tree.iter()} == {
         SVG + n for n in ("svg", "title", "style", "text", "rect", "path")
     }
@@ -124,8 +107,8 @@ def test_the_page_of_the_documentation_is_current(monkeypatch: pytest.MonkeyPatc
     kept = gallery.known()
     assert gallery.PAGE.read_text() == gallery.page(kept)
     for name, measured in kept.items():
-        for file, text in gallery.pictures(name, measured).items():
-            assert (gallery.FOLDER / file).read_text() == text, f"{file}: run python tools/benchmark_gallery.py"
+        text = gallery.pages.picture(measured)
+        assert (gallery.FOLDER / f"{name}.svg").read_text() == text, f"{name}: run python tools/benchmark_gallery.py"
 
 
 def test_every_benchmark_has_a_name_of_its_own() -> None:

@@ -240,17 +240,16 @@ def test_the_gallery_shows_every_network(monkeypatch: pytest.MonkeyPatch) -> Non
         assert f"examples/vs_pytorch/{name}.py)" in page and f"(gallery/{name}.svg)" in page, name
 
 
-def test_the_page_of_models_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    """tests/models/check.py writes its table from the results that are kept, one for each model of the list."""
+def test_results_of_third_party_models_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are some for each model of the list; a model that does less than before is found."""
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "models"))
     check, zoo = importlib.import_module("check"), importlib.import_module("zoo")
     kept = json.loads(check.KEPT.read_text(encoding="utf-8"))
     assert list(kept["models"]) == [model.name for model in zoo.ZOO]
-    assert check.page(check.PAGE.read_text(encoding="utf-8"), kept) == check.PAGE.read_text(encoding="utf-8")
     one = next(iter(kept["models"].values()))
     assert check.lost({"passed": ["opens"]}, one) == [stage for stage in one["passed"] if stage != "opens"]
     assert check.lost(one, {}) == check.lost(one, one) == []
-    assert f"[{len(zoo.ZOO)} third-party models](docs/models.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{len(zoo.ZOO)} third-party models" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_pages_name_the_opsets_that_are_read() -> None:

@@ -64,8 +64,3 @@ def test_an_unknown_row_is_an_error(tmp_path: Path) -> None:
     )
     assert done.returncode == 4, done.stdout + done.stderr
     assert "claims rows that tests/coverage.csv does not have: conv.forward" in done.stdout + done.stderr
-
-
-def test_the_page_of_the_docs_is_current() -> None:
-    written = scoreboard.page(scoreboard.read_rows())
-    assert scoreboard.PAGE.read_text(encoding="utf-8") == written, "run `python tests/scoreboard.py --page`"

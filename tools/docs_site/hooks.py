@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import search
-from links import BENCHMARKS, PAGES, SOURCES, RepositoryLinks
+from links import PAGES, SOURCES, RepositoryLinks
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from notebook_pages import markdown as notebook
@@ -15,10 +14,6 @@ from notebook_pages import markdown as notebook
 from reference import Reference
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools"))
-
-import benchmark_gallery  # noqa: E402
-
 PROGRAMS = ("changes", "examples")
 """Folders whose files pages link to."""
 
@@ -42,9 +37,6 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted((ROOT / "docs").rglob("*.ipynb")):
         uri = path.relative_to(ROOT / "docs").with_suffix(".md").as_posix()
         files.append(File.generated(config, uri, content=notebook(path)))
-    for name, results in benchmark_gallery.known().items():
-        text = benchmark_gallery.pages.page(results)
-        files.append(File.generated(config, f"{BENCHMARKS}/{name}.html", content=text))
     for folder in PROGRAMS:
         for path in sorted((ROOT / folder).rglob("*.*")):
             if path.is_file() and "__pycache__" not in path.parts:

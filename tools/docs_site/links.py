@@ -1,8 +1,8 @@
 """Links between files of the repository, as links between pages of the site.
 
 Pages link to files by their places in the repository, so that they work where the repository is browsed. On the site, pages of
-``docs`` are at the top, a few files of the repository are pages, notebooks and results of benchmarks have become pages, and
-programs are texts.
+``docs`` are at the top, a few files of the repository are pages, notebooks have become pages, and programs are
+texts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ PAGES = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages of the site that are files at the top of the repository."""
 
 PLACES = {**{file: page for page, file in PAGES.items()}, "README.md": "index.md"}
-BENCHMARKS = "benchmarks"
-"""Where results of benchmarks are, each with a page of its own."""
 SOURCES = "source"
 """Where programs are, under their names in the repository."""
 
@@ -35,8 +33,6 @@ def on_the_site(page: str, link: str) -> str:
         target = file.removeprefix("docs/")
         if target.endswith(".ipynb") and mark != "#" and not page.startswith("notebooks/"):
             target = target.removesuffix(".ipynb") + ".md"
-        if target.startswith(f"{BENCHMARKS}/") and target.endswith(".json"):
-            target = target.removesuffix(".json") + ".html"
     elif file in PLACES:
         target = PLACES[file]
     else:

@@ -42,7 +42,6 @@ KEYWORDS = {
     "scheduler cross entropy mse class weights clip gradients",
     "mistakes.md": "mistakes strict warnings wrong silent",
     "networks.md": "forward expressions custom operation function loss gradcheck gradient check custom layer",
-    "models.md": "models zoo wheels tested onnxruntime compared speed",
     "onnx.md": "onnx opset operators export import onnxruntime fine-tune finetune",
     "report.md": "report html accuracy f1 score confusion matrix curves plot chart results metrics",
     "roadmap.md": "roadmap plans future",
@@ -63,7 +62,7 @@ KEYWORDS = {
 }
 """By page: what people may ask for when they need it."""
 
-LESS = {"api/": 0.3, "benchmarks/": 0.3, "changelog.md": 0.2, "scoreboard.md": 0.1}
+LESS = {"api/": 0.3, "changelog.md": 0.2}
 """Pages, by how they begin, that list every name there is and so have every word: less than those that explain it."""
 
 
