@@ -29,7 +29,7 @@ class ShardMetrics(EpochMetrics):
         self._of_shards[shard].count(objective, batch)
 
     def _gathered(self) -> dict[int, dict[str, tuple[dict[str, Array], Any]]]:
-        """What was collected for every shard by every metric, and the keys of its parts if it has some. Collective."""
+        """The counts of every metric for every shard, and the keys of its parts if it has some. Collective."""
         own = {
             shard: {name: (running.arrays(), running.keys) for name, running in measures.running.items()}
             for shard, measures in self._of_shards.items()
