@@ -217,7 +217,9 @@ def turned(x: Any) -> Any:
     """The same argument with the numbers of its arrays in another order."""
     if isinstance(x, list):
         return [turned(part) for part in x]
-    return x[::-1] if isinstance(x, np.ndarray) and x.ndim else x
+    if isinstance(x, np.ndarray):
+        return x[::-1] if x.ndim else (x + 1).astype(x.dtype)
+    return x
 
 
 def signatures() -> dict[str, Signature]:

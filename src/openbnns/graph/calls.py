@@ -49,7 +49,7 @@ def copying(target: Array, source: Array) -> Call:
 
 def clearing(target: Array) -> Call:
     """A call that sets an array to zero."""
-    return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
+    return copying(target, np.broadcast_to(np.zeros((), target.dtype), target.shape))
 
 
 def adding(target: Array, a: Array, b: Array, *, layers: dict[int, BinaryArithmeticLayer] | None = None) -> Call:

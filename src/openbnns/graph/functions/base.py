@@ -237,7 +237,7 @@ def record(operation: Declaration, *given: Any) -> Tensor:
 
 
 def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
-    if kind == "Mask" and isinstance(given, np.ndarray) and given.dtype != np.float32:
+    if kind == "Mask" and isinstance(given, np.ndarray) and given.dtype.kind in "fiub" and given.dtype != np.float32:
         graph = open_graph()
         return graph.constant(graph.following(given, _as_mask))
     if kind == "AnyType" or (kind == "Joined" and whole):
@@ -248,8 +248,7 @@ def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
 
 
 def _as_mask(array: Array) -> Array:
-    mask: Array = (array != 0).astype(np.float32)
-    return mask
+    return np.array(array != 0, np.float32)
 
 
 def indices(given: TensorLike, who: str) -> Tensor:

@@ -36,6 +36,8 @@ def _transformed(kind: Kind, input: TensorLike, n: Any, dim: Any, norm: str | No
         raise ValueError(f"{who}: norm is {norm!r}. Use 'backward', 'ortho' or 'forward'.")
     axis = int(dim) % rank
     size: AnySize = x.shape[axis]
+    if is_same(size, 0):
+        raise ValueError(f"{who}: axis {axis} of {x.shape} is empty. There must be at least one entry to transform.")
     if n is None:
         n = 2 * (size - 1) if kind == "irfft" else size
     elif isinstance(n, (bool, Tensor)) or not hasattr(n, "__index__"):

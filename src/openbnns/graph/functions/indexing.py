@@ -289,19 +289,19 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 def embedding(input: TensorLike, weight: Any, padding_idx: int | None = None) -> Any:
     """Rows of a parameter, a value or an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
     x = value(input, "embedding").as_indices("embedding")
-    if isinstance(weight, np.ndarray):
-        weight = Parameter(weight, requires_grad=False)
-    elif isinstance(weight, Parameter):
+    if isinstance(weight, np.ndarray) and weight.dtype.kind == "f":
+        constant = Parameter(weight, requires_grad=False)  # without gradients, no row of which is left out
+        return x.graph.append(operations.Embedding(x.graph, x, constant, None))
+    if isinstance(weight, Parameter):
         x.graph.parameter(weight)
-    elif isinstance(weight, Tensor) and weight.ndim == 2:
-        rows = weight
-        if padding_idx is not None:
-            fixed = eq(arange(weight.shape[0]), padding_idx % weight.shape[0])
-            rows = where(unsqueeze(fixed, 1), detach(weight), weight)
-        return x.graph.append(operations.Take(rows, 0, x))
-    else:
+        return x.graph.append(operations.Embedding(x.graph, x, weight, padding_idx))
+    rows = value(weight, "embedding") if isinstance(weight, np.ndarray) else weight
+    if not isinstance(rows, Tensor) or rows.ndim != 2:
         raise TypeError(f"embedding: weight is a {type(weight).__name__}. Pass the nn.Parameter that holds the rows.")
-    return x.graph.append(operations.Embedding(x.graph, x, weight, padding_idx))
+    if padding_idx is not None:
+        fixed = eq(arange(rows.shape[0]), padding_idx % rows.shape[0])
+        rows = where(unsqueeze(fixed, 1), detach(rows), rows)
+    return x.graph.append(operations.Take(rows, 0, x))
 
 
 @function

@@ -102,11 +102,14 @@ def run_kept(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str,
             target[...] = x
         program.forward()
         outputs = [array.copy() for array in program.outputs]
-    except BaseException:
-        _kept.bytes -= program.kept_bytes
-        raise
-    programs[key] = kept
-    return outputs[0] if structure.kind is None else structure.fill(outputs)
+        programs[key] = kept
+        return outputs[0] if structure.kind is None else structure.fill(outputs)
+    except Exception:
+        pass  # numbers that the function refuses, such as indices
+    finally:
+        if key not in programs:
+            _kept.bytes -= program.kept_bytes
+    return run_at_once(body, given, named)  # a recording that knows the numbers explains what is wrong with them
 
 
 def _bytes(kept: tuple[Program, Structure] | None) -> int:

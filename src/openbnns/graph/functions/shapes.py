@@ -115,6 +115,9 @@ def repeat(input: TensorLike, *sizes: Any) -> Any:
     given = list(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
     if len(given) < x.ndim:
         raise ValueError(f"repeat: {tuple(given)} must give a number of copies for each axis of {x.shape}.")
+    for copies in given:
+        if not isinstance(copies, Size) and (not hasattr(copies, "__index__") or copies < 0):
+            raise ValueError(f"repeat: {copies!r} is not a number of copies. Pass integers of at least 0.")
     x = x.reshape((*[1] * (len(given) - x.ndim), *x.shape))
     for axis, copies in enumerate(given):
         if is_same(copies, 1):

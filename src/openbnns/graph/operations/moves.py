@@ -55,14 +55,15 @@ class Slice(Operation):
         self.index = index
         super().__init__([x], Tensor(x.graph, shape, x.dtype))
 
-    def _bound_index(self) -> tuple[slice, ...]:
-        """The slices for the sizes of the program being made."""
-        return tuple(
+    def _bound_index(self) -> tuple[Any, ...]:
+        """The slices for the sizes of the program being made; with ``...`` a view, even of a single number."""
+        slices = (
             slice(
                 *(end if end is None else bound((end,), self.bound_sizes)[0] for end in (key.start, key.stop, key.step))
             )
             for key in self.index
         )
+        return (*slices, ...)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         return copying(y, x[0][self._bound_index()].reshape(y.shape))
