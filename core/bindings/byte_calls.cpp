@@ -148,10 +148,10 @@ void run_chain(const nb::list& arrays, size_t results, const std::vector<int64_t
     for (int operand : step.operands) fits = fits && operand >= 0 && operand < values && is_float(operand);
     if (!fits) throw nb::value_error("run_chain: a step has an operand or a result that it cannot have");
   }
-  perform_whole(std::move(places), bytes, [chain](char* const* place) {
-    Chain placed = chain;
-    for (Chain::Value& value : placed.values) value.data = *place++;
-    kernels().run_chain(placed, max_threads());
+  // One thread at a time makes the call, so that its values are placed where they stand, without a copy.
+  perform_whole(std::move(places), bytes, [chain = std::move(chain)](char* const* place) mutable {
+    for (Chain::Value& value : chain.values) value.data = *place++;
+    kernels().run_chain(chain, max_threads());
     return true;
   });
 }

@@ -1,7 +1,6 @@
 #include "bindings/joint_calls.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "bindings/numbered.h"
@@ -62,25 +61,33 @@ bool JointCalls::take(const Operation& next) {
   return true;
 }
 
+JointCalls::Room& JointCalls::room() const {
+  if (room_ && room_->process != fork_generation()) room_.release();  // not destroyed: it may be half changed
+  if (!room_) room_ = std::make_unique<Room>(calls_.size());
+  return *room_;
+}
+
 size_t JointCalls::run(const std::vector<Operation>& calls, size_t first) const {
   const Share share = share_of(first);
   if (share.workers <= 1) return first;
-  std::deque<Numbered::Use> uses;
+  Room& room = this->room();
+  struct Ending {
+    ~Ending() {
+      for (size_t i = 0; i < count; i++) uses[i].reset();
+    }
+    std::optional<Numbered::Use>* uses;
+    size_t count;
+  } ending{room.uses.get(), share.last - first};
   for (size_t i = first; i < share.last; i++) {
     if (!calls[i].enabled->load(std::memory_order_relaxed)) return first;
-    if (calls[i].number && !uses.emplace_back(calls[i].number)) return first;
+    if (calls[i].number && !room.uses[i - first].emplace(calls[i].number)) return first;
   }
   if (!kept_ && kept_floats_ > 0) {
     size_t bytes = static_cast<size_t>(kept_floats_) * sizeof(float);
     kept_.reset(allocate_aligned(bytes));
   }
-  struct Made {
-    JointPlan& plan;
-    bool has_sums;
-    JointCall joint;
-  };
-  std::vector<Made> made;
-  made.reserve(share.last - first);
+  std::vector<Made>& made = room.made;
+  made.clear();
   float* kept = kept_.get();
   double in_sums = 0;
   for (size_t i = first; i < share.last; i++) {
@@ -91,20 +98,20 @@ size_t JointCalls::run(const std::vector<Operation>& calls, size_t first) const 
       call.address[operation.slots[p]] = reinterpret_cast<float*>(calls[i].places[p]);
     call.threads = max_threads();
     const float* prepared = plan.prepare(call, operation.backward);
-    made.push_back({plan, operation.has_sums, {call, operation.backward, prepared, kept}});
+    made.push_back({&plan, operation.has_sums, {call, operation.backward, prepared, kept}});
     kept += operation.kept_floats;
     if (operation.has_sums) in_sums += plan.sums_flops(call, operation.backward);
   }
   parallel_ranges(share.workers, batch(), [&](int64_t begin, int64_t end) {
     for (const Made& call : made) {
       check_interruption();
-      call.plan.samples(call.joint, begin, end - begin);
+      call.plan->samples(call.joint, begin, end - begin);
     }
   });
   const int shares = in_sums < 2 * kFlopsPerWorker ? 1 : share.workers;
   parallel_items(shares, shares, [&](int64_t index) {
     for (const Made& call : made)
-      if (call.has_sums) call.plan.sums(call.joint, index, shares);
+      if (call.has_sums) call.plan->sums(call.joint, index, shares);
   });
   return share.last;
 }

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "bindings/numbered.h"
 #include "bindings/recording.h"
+#include "runtime/fork.h"
 #include "runtime/joint_plan.h"
 
 namespace openbnns {
@@ -61,10 +64,26 @@ class JointCalls {
   Share share_of(size_t first) const;
   int64_t batch() const { return calls_[0]->call.batch; }
 
+  struct Made {
+    JointPlan* plan;
+    bool has_sums;
+    JointCall joint;
+  };
+  // What a run needs, kept for the next one: a list runs on one thread at a time. A forked child does not take over
+  // what a thread that it does not have was using.
+  struct Room {
+    explicit Room(size_t calls) : uses(new std::optional<Numbered::Use>[calls]) { made.reserve(calls); }
+    const uint64_t process = fork_generation();
+    std::vector<Made> made;
+    std::unique_ptr<std::optional<Numbered::Use>[]> uses;
+  };
+  Room& room() const;
+
   size_t first_, last_;
   std::vector<std::shared_ptr<const JointOperation>> calls_;
   int64_t kept_floats_ = 0;
-  mutable std::unique_ptr<float, Free> kept_;  // once it is needed
+  mutable std::unique_ptr<float, Free> kept_;  // once it is needed, as the room
+  mutable std::unique_ptr<Room> room_;
 };
 
 }  // namespace openbnns
