@@ -107,8 +107,10 @@ def returned(fact: dict[str, Any]) -> str:
 
 
 def drives_filter(fact: dict[str, Any]) -> bool:
-    """True if a function runs a filter."""
-    return returned(fact) == "i" and bool(fact["parameters"]) and code(fact["parameters"][0]["type"]) == "h"
+    """True if a function runs a filter, or a context of a graph."""
+    letter = code(fact["parameters"][0]["type"]) if fact["parameters"] else ""
+    executes = letter == "c" and any(p["name"] == "workspace" for p in fact["parameters"])
+    return returned(fact) == "i" and (letter == "h" or executes)
 
 
 def is_alone(fact: dict[str, Any]) -> bool:

@@ -37,13 +37,7 @@ class CallList {
   std::pair<size_t, size_t> run_over(size_t count, const std::vector<Stream>& streams, nb::object result,
                                      nb::object results);
 
-  // From now on, the calls use `given` wherever they were recorded on `planned`, which none of them writes to. False,
-  // and then nothing has changed, if that cannot be: both have to be C-contiguous and equally large, and `given` must
-  // not be memory of the calls. The caller keeps `given` alive while they run.
-  bool redirect(nb::handle planned, nb::handle given);
-
- private:
-  // A part of the memory that is read elsewhere.
+  // A part of the memory that is read elsewhere, which none of the calls writes to.
   struct Redirected {
     const char* begin;
     int64_t bytes;
@@ -53,7 +47,20 @@ class CallList {
       for (auto [place, offset] : places) *place = to + offset;
     }
   };
+  // Stays where it is as long as the list. No more calls may be placed.
   Redirected& redirected(const char* begin, int64_t bytes);
+
+  // Runs all calls on a thread that need not hold the interpreter's lock. False if one has declined.
+  bool run_unlocked(uint64_t weights) const;
+  // Of all that the calls read and write.
+  int64_t bytes() const { return bytes_; }
+
+  // From now on, the calls use `given` wherever they were recorded on `planned`, which none of them writes to. False,
+  // and then nothing has changed, if that cannot be: both have to be C-contiguous and equally large, and `given` must
+  // not be memory of the calls. The caller keeps `given` alive while they run.
+  bool redirect(nb::handle planned, nb::handle given);
+
+ private:
   // Makes calls from number `first` on; returns the number of the first that declines, or else the number of calls.
   size_t repeat_from(size_t first) const;
   // Whether this is no memory of the calls, but as aligned as theirs.

@@ -18,6 +18,7 @@
 #include "bindings/clipping_call.h"
 #include "bindings/exchange.h"
 #include "bindings/fast_call.h"
+#include "bindings/graph_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
 #include "bindings/latest_call.h"
@@ -203,6 +204,7 @@ NB_MODULE(core, m) {
   bind_exchange(m);
   bind_known_calls(m);
   bind_call_list(m);
+  bind_graph_call(m);
   bind_interruption(m);
   bind_struct_reader(m);
 

@@ -5,6 +5,7 @@
  *
  *     openbnns.capi.numbers.of_filter("BNNSFilterApply", filter)     a function that drives a filter
  *     openbnns.capi.numbers.of_function("BNNSCopy")                  a function without a filter, such as this
+ *     openbnns.capi.numbers.of_context(context)                      BNNSGraphContextExecute, as it was made last
  *
  * 0 stands for a call that always has to go through Python. A number is never reused: once its filter is destroyed, or
  * what it stands for has changed, calls by that number are declined, and Python provides a new number if there is one.

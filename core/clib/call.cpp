@@ -130,7 +130,8 @@ void learn_number(size_t number, PyObject* filter, const void* handle) {
   Reference given(where ? py.PyObject_VectorcallDict(library.number, arguments, 2, nullptr) : nullptr);
   uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
   if (py.PyErr_Occurred()) return py.PyErr_Clear();
-  if (native == kUnknown) native = kNever;
+  // A context may have one later, when its shapes or its options are others.
+  if (native == kUnknown && functions[number].codes[0] != 'c') native = kNever;
   if (functions[number].native == kAlone)
     natives_alone[number].store(native, std::memory_order_release);
   else

@@ -139,7 +139,7 @@ const Function functions[] = {
     {"BNNSGraphContextSetArgumentType", "cu", 'i', -1, 2, kInPython},
     {"BNNSGraphContextEnableNanAndInfChecks", "cb", 'v', 0, 2, kInPython},
     {"BNNSGraphContextSetStreamingAdvanceCount", "cu", 'i', -1, 2, kInPython},
-    {"BNNSGraphContextExecute", "cpupup", 'i', -1, 6, kInPython},
+    {"BNNSGraphContextExecute", "cpupup", 'i', -1, 6, 23},
     {"BNNSGraphContextGetWorkspaceSize", "cp", 'u', -1, 2, kInPython},
     {"BNNSGraphContextGetTensor", "cppbp", 'i', -1, 5, kInPython},
     {"BNNSGraphContextSetWorkspaceAllocationCallback", "cppup", 'i', -1, 5, kInPython},
@@ -153,7 +153,7 @@ const Function functions[] = {
     {"openbnns_graph_builder_destroy", "r", 'v', 0, 1, kInPython},
 };
 const size_t function_count = sizeof functions / sizeof functions[0];
-static_assert(kDriving == 23 && sizeof functions / sizeof functions[0] <= kMostFunctions);
+static_assert(kDriving == 24 && sizeof functions / sizeof functions[0] <= kMostFunctions);
 
 }  // namespace clib
 }  // namespace openbnns

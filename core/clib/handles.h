@@ -12,7 +12,7 @@ namespace clib {
 
 enum class Found { kLive, kNull, kForeign, kDestroyed };
 
-constexpr size_t kDriving = 23;  // functions that run a filter
+constexpr size_t kDriving = 24;  // functions that run a filter or a context
 
 constexpr uint64_t kUnknown = 0, kNever = ~uint64_t{0};
 

@@ -179,10 +179,17 @@ def arithmetic() -> Arithmetic:
     return _own.get() or _process
 
 
+def is_of_process() -> bool:
+    """True outside of blocks of :func:`using_arithmetic`: what C programs get."""
+    return _own.get() is None
+
+
 def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
     """Choose the accuracy for the whole process; see :func:`openbnns.set_accuracy`."""
     global _process
-    _process = Arithmetic(check_accuracy(name, who))
+    before, _process = _process, Arithmetic(check_accuracy(name, who))
+    if _core is not None and _process != before:
+        _core.count_arithmetic()
 
 
 def check_accuracy(name: str, who: str) -> str:

@@ -80,7 +80,7 @@ ASKS = "A question about a description, not work: its answer follows from the ru
 POINTS = "Gives a pointer into a filter, once: what is written there counts at the next call."
 STATE = "Reads or changes the state of an object that lives in Python, as a generator's does at every call."
 BOXES = "The plan of a call follows from the values of its boxes, which the rules read."
-GRAPHS = "Compiles, asks, or runs a whole program, whose parts are native."
+GRAPHS = "Compiles, asks or sets; executions are counted in test_graph_calls.py."
 PACKS = "Packs weights once, into memory whose size follows from their values."
 
 IN_PYTHON: dict[str, str] = {

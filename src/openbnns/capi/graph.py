@@ -761,7 +761,7 @@ def BNNSGraphContextSetArgumentType(context: bnns_graph_context_t, argument_type
             raise Problem(
                 f"{who}: argument_type is {number}. Pass BNNSGraphArgumentTypePointer or BNNSGraphArgumentTypeTensor."
             )
-        context_of(context, who).argument_type = number
+        context_of(context, who).set_argument_type(number)
         return succeeded(0)
     return -1
 

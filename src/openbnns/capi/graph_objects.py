@@ -104,6 +104,31 @@ class GraphContext:
         self._outputs: dict[tuple[str, str], tuple[Any, int, Bytes]] = {}
         context.log = self.messages.send
 
+    def number(self) -> int:
+        """The number by which C programs repeat executions (core/bindings/raw.h); 0 if they need Python."""
+        context = self.context
+        if context is None or context.native is None or context.latest is None:
+            return 0
+        return int(context.native.number(context.latest))
+
+    def execute_again(self, function: int, count: int, arguments: int) -> bool:
+        """Execute on arguments as C has them, like a former execution; False, with nothing written, if Python has to look."""
+        context = self.context
+        native = None if context is None else context.native
+        return native is not None and native.execute_arguments(function, count, arguments)
+
+    def set_argument_type(self, kind: int) -> None:
+        """Choose between pointers and tensors."""
+        self.argument_type = kind
+        if self.context.native is not None:
+            self.context.native.take_tensors(kind != BNNSGraphArgumentType.BNNSGraphArgumentTypePointer)
+
+    def set_address(self, address: int) -> None:
+        """Say where the graph lies in a C program."""
+        self.address = address
+        if self.context.native is not None:
+            self.context.native.describe_tensors(address, {name: int(kind) for name, kind in DATA_TYPES.items()})
+
     def memory_of(self, function: str, name: str, size: int, who: str) -> tuple[Any, Bytes]:
         """Memory for an output, as programs see it and as bytes; it stays until the context is destroyed, or grows."""
         held, capacity, view = self._outputs.get((function, name), (None, 0, np.empty(0, np.uint8)))
@@ -129,6 +154,7 @@ class GraphContext:
 
     def destroy(self) -> None:
         self.destroyed = True
+        self.context.close()
         self._outputs = {}
         self._free({id(a): a for a in (self.workspace_allocator, self.output_allocator)}, keep=None)
         self.context = None
@@ -309,7 +335,10 @@ def block_allocator(
 
 def execute(handle: GraphContext, function: str | None, arguments: Sequence[Any], who: str) -> None:
     """Run a function on arguments as C has them, and write the outputs."""
-    run = handle.context.run_of(function, who)
+    context = handle.context
+    if context is None:  # by another thread
+        raise Problem(f"{who}: context has been destroyed.")
+    run = context.run_of(function, who)
     expected = run.signature.arguments
     if len(arguments) != len(expected):
         names = ", ".join(argument.name for argument in expected)
@@ -324,7 +353,7 @@ def execute(handle: GraphContext, function: str | None, arguments: Sequence[Any]
             given.set(run.state(a.name, who))
     else:
         inputs |= {a.name: given.input() for a, given in states}
-    results = handle.context.run(run, inputs, who, lent=True)
+    results = context.run(run, inputs, who, lent=True)
     writes = [given.output(np.ascontiguousarray(results[a.name])) for a, given in pairs if a.intent == "out"]
     for write in writes:  # only when all of them fit
         write()

@@ -27,6 +27,14 @@ def of_filter(function: str, filter: Any) -> int:
     return int(number(filter)) if number is not None and isinstance(filter, Filter) else 0
 
 
+def of_context(context: Any) -> int:
+    """The number that repeats executions of a context of a graph; 0 if they need Python.
+
+    It is for the functions and sizes that Python has executed before. There may be another one after the next execution.
+    """
+    return int(context.number())
+
+
 def of_function(function: str) -> int:
     """The number of a function without a filter; 0 if its calls always go through Python.
 

@@ -209,7 +209,7 @@ def write_tensor(address: Any, held: Any, data: int, name: int) -> None:
 def _make_context(address: Address, size: int) -> Any:
     made = capi.BNNSGraphContextMake(_graph(address, size)).data
     if made is not None:
-        made.address = address
+        made.set_address(address)
     return made
 
 
@@ -222,7 +222,7 @@ def _make_streaming(address: Address, size: int, function: Address, count: int, 
             state.name = text_at(state.name)
     made = capi.BNNSGraphContextMakeStreaming(_graph(address, size), text_at(function), count, initial).data
     if made is not None:
-        made.address = address
+        made.set_address(address)
     return made
 
 
@@ -297,9 +297,13 @@ def _name_in(context: Any, function: str | None, name: str | None) -> int:
 def _execute(
     context: Any, function: Address, count: int, arguments: Address, workspace_size: int, workspace: Address
 ) -> int:
+    is_live = type(context) is behind.GraphContext and not context.destroyed
+    if is_live and context.execute_again(function or 0, count, arguments or 0):
+        return 0
     pairs = _pairs(arguments, count)
     tensors = getattr(context, "argument_type", 0) == capi.BNNSGraphArgumentTypeTensor
     given, name = None, text_at(function)
+    running: Any = getattr(context, "context", None)  # which another thread may destroy meanwhile
     if pairs is not None:
         if tensors:
             given = [capi.bnns_graph_argument_t(tensor=read_tensor(first or None)) for first, _ in pairs]
@@ -307,11 +311,11 @@ def _execute(
             given = [capi.bnns_graph_argument_t(data_ptr=first or None, data_ptr_size=size) for first, size in pairs]
     status = capi.BNNSGraphContextExecute(_context(context), name, count, given, workspace_size, workspace)
     if status == 0 and given is not None and pairs is not None:
-        names = [argument.name for argument in context.context.graph.function(name).arguments]
+        expected = running.graph.function(name).arguments
         for i, ((first, size), argument) in enumerate(zip(pairs, given, strict=True)):
             if tensors:
                 held = argument.tensor
-                write_tensor(first, held, _address(held.data), _name_in(context, name, names[i]))
+                write_tensor(first, held, _address(held.data), context.address + expected[i].at)
             elif _address(argument.data_ptr) != first or argument.data_ptr_size != size:
                 place = arguments + i * _PAIR.size  # type: ignore[operator]
                 ctypes.memmove(place, _PAIR.pack(_address(argument.data_ptr), argument.data_ptr_size), _PAIR.size)

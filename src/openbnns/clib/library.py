@@ -109,6 +109,8 @@ def tombstone(kind: str) -> Any:
 def number(function: int, filter: Any) -> int:
     """The number by which the library runs a function, on a filter or alone, without Python: core/bindings/raw.h."""
     name = FUNCTIONS[function][0]
+    if name == "BNNSGraphContextExecute":
+        return numbers.of_context(filter)
     return numbers.of_function(name) if filter is None else numbers.of_filter(name, filter)
 
 

@@ -249,6 +249,13 @@ class CallList:
         """True if the calls are one native call by now."""
         return len(self._parts) == 1 and self._parts[0][0] is not None and not self._stale
 
+    def in_native_code(self) -> Any:
+        """Another list of native code, with all calls; None if it does not take all of them, or not before they have run."""
+        if not (self._ran and _is_native()):
+            return None
+        native = engines._core.CallList(self._lasting)
+        return native if all(isinstance(call, PlanCall) and native.place(call) for call in self.calls) else None
+
     def kinds(self) -> list[str]:
         """For each call "native", or "Python" for what runs there by itself."""
         if not self._parts:

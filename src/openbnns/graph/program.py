@@ -740,6 +740,13 @@ class Program:
         self._forward.run(weights)
         return self.outputs[0]
 
+    def native_calls(self, weights: int) -> Any:
+        """A list of native code with all calls of the forward pass, for weights of this version; None if it needs Python."""
+        if self.graph.followed or (weights == 0 and self._settling.calls):
+            return None
+        self._settle(weights)
+        return self._forward.in_native_code()
+
     def seed(self, seed: int, step: int) -> None:
         """Seed the random choices of the next forward pass with these two numbers alone."""
         for index, operation in enumerate(self._random):

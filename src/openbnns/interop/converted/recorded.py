@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,20 @@ def free_sizes(ports: Sequence[Port], batch: int | None, shapes: Shapes, free: F
     return all_sizes
 
 
+class LentProgram(NamedTuple):
+    """A program that belongs to the caller until it is given back: its forward pass as native calls, on weights of a version.
+
+    ``calls`` is None if a part of it needs Python.
+    """
+
+    inputs: list[Array]
+    outputs: list[Array]
+    calls: Any
+    weights: int
+    run: Callable[[], object]
+    give_back: Callable[[], None]
+
+
 class Programs:
     """Steps of a program as programs for the sizes of inputs that they meet, for inference; not a network."""
 
@@ -122,6 +137,25 @@ class Programs:
         outputs = list(program.outputs) if lent else [array.copy() for array in program.outputs]
         known.give_back(program)
         return outputs
+
+    def lend(self, shapes: Shapes) -> LentProgram | None:
+        """The program that has computed results for such inputs; None if there is none with memory that stays."""
+        known = self._known(shapes)
+        if known is None:
+            return None
+        program, weights = known.lend(shapes), known.weights_version()
+
+        def give_back() -> None:
+            known.give_back(program)
+
+        if isinstance(program, Program):
+            arrays = program.inputs + program.outputs
+            if all(array.dtype in (FLOAT32, INT64) and array.flags.c_contiguous for array in arrays):
+                calls = program.native_calls(weights)
+                run = partial(program.forward, weights)
+                return LentProgram(program.inputs, program.outputs, calls, weights, run, give_back)
+        give_back()
+        return None
 
     def _known(self, shapes: Shapes) -> Recording | None:
         now = engines.arithmetic()

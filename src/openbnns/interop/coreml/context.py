@@ -11,10 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ... import engines
 from ...errors import BNNSError, Problem, as_exception
 from .compiled import Argument, GraphProgram, Signature, checked_file, checked_program
 from .elements import ELEMENTS, Array
-from .execution import Executable, State
+from .execution import Executable, Repetition, State
+from .native_executions import Entry, NativeExecutions, can_be_passed
 from .program import Function, Program, TensorType
 from .value_sizes import Sizes, sizes_by_values
 
@@ -92,14 +94,28 @@ class Context:
 
     def _open(self, graph: GraphProgram) -> None:
         self.graph = graph
-        self.check_for_nans_and_infinities = False
         self.log: Log | None = None
-        self._program = graph.program()
-        self._runs: dict[str, _Run] = {}
-        self._busy = threading.Lock()
+        self.latest: Run | None = None
+        """The function that Python has executed last."""
         self.closed = False
+        self._checks = False
+        self._program = graph.program()
+        self._runs: dict[str, Run] = {}
+        self.busy: Any = _Lock() if engines._core is None else engines._core.Busy()
+        self.native = None if engines._core is None else NativeExecutions(self)
 
     # What Python programs call.
+
+    @property
+    def check_for_nans_and_infinities(self) -> bool:
+        """True if executions report all values that they compute that are not finite."""
+        return self._checks
+
+    @check_for_nans_and_infinities.setter
+    def check_for_nans_and_infinities(self, check: bool) -> None:
+        self._checks = check
+        if self.native is not None:
+            self.native.set_options()
 
     @property
     def function_names(self) -> list[str]:
@@ -152,6 +168,9 @@ class Context:
         An array that is given for a state is read and then changed. Shapes of arrays set open sizes.
         """
         who = "Context.execute"
+        repeated = self._repeated(inputs, function)
+        if repeated is not None:
+            return repeated
         with _raised():
             run = self.run_of(function, who)
             known = {argument.name: argument for argument in run.signature.arguments if argument.intent != "out"}
@@ -159,7 +178,17 @@ class Context:
                 if name not in known:
                     raise Problem(f"{who}: there is no input {name!r}. The inputs are {', '.join(known) or 'none'}.")
             arrays = {name: run.as_input(known[name], value, who) for name, value in inputs.items()}
-            return self.run(run, arrays, who)
+            outputs = self.run(run, arrays, who)
+        if self.native is not None:
+            self.native.entry_of(run)
+        return outputs
+
+    def _repeated(self, inputs: Mapping[str, Any], function: str | None) -> dict[str, Array] | None:
+        """The outputs, if native code repeats a former execution; None if Python has to look."""
+        run = self._runs.get(function or self.graph.default)
+        if run is None or run.entry is None or self.native is None or not engines.is_of_process():
+            return None
+        return self.native.execute(run, inputs)
 
     def execute_arguments(self, arguments: Sequence[Any], function: str | None = None) -> list[Array]:
         """Run a function on arrays in the order of C, outputs first, and give the outputs.
@@ -193,6 +222,12 @@ class Context:
         with _raised():
             self.set_advance(count, function, "Context.streaming_advance")
 
+    def close(self) -> None:
+        """Wait for executions without Python, and let no others begin."""
+        self.closed = True
+        if self.native is not None:
+            self.native.end()
+
     # What both faces call; ``who`` is the function that messages name.
 
     def signature(self, function: str | None, who: str) -> Signature:
@@ -212,11 +247,13 @@ class Context:
         names = ", ".join(argument.name for argument in signature.arguments)
         raise Problem(f"{who}: argument is {name!r}, but function {signature.name!r} has {names}.")
 
-    def run_of(self, function: str | None, who: str) -> _Run:
+    def run_of(self, function: str | None, who: str) -> Run:
         """A function of the graph, ready to run."""
+        if self.native is not None:
+            self.native.follow()
         signature = self.signature(function, who)
         if signature.name not in self._runs:
-            self._runs[signature.name] = _Run(signature, self._program.functions[signature.name])
+            self._runs[signature.name] = Run(signature, self._program.functions[signature.name], self.native)
         return self._runs[signature.name]
 
     def stream(self, function: str | None, initial: Mapping[str, Any], who: str) -> None:
@@ -232,20 +269,22 @@ class Context:
             raise Problem(f"{who}: count is {count}. Pass the number of new entries of each state.")
         run.advance = count
 
-    def run(self, run: _Run, inputs: dict[str, Array], who: str, *, lent: bool = False) -> dict[str, Array]:
+    def run(self, run: Run, inputs: dict[str, Array], who: str, *, lent: bool = False) -> dict[str, Array]:
         """The outputs of a function; ``lent`` ones are overwritten by the next execution."""
         with self.executing(who):
-            return run(inputs, self._report if self.check_for_nans_and_infinities else None, who, lent=lent)
+            outputs = run(inputs, self._report if self._checks else None, who, lent=lent)
+        self.latest = run
+        return outputs
 
     @contextmanager
     def executing(self, who: str) -> Iterator[None]:
         """Keep other threads from executing this context."""
-        if not self._busy.acquire(blocking=False):
+        if not self.busy.acquire():
             raise Problem(f"{who}: another thread is executing this context. Make a context for each thread.")
         try:
             yield
         finally:
-            self._busy.release()
+            self.busy.release()
 
     def _report(self, level: int, text: str, operation: str | None) -> None:
         if self.log is not None:
@@ -254,6 +293,17 @@ class Context:
             import warnings
 
             warnings.warn(text if operation is None else f"{operation}: {text}", stacklevel=4)
+
+
+class _Lock:
+    """A lock without waiting, where there is no native code."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.release = self._lock.release
+
+    def acquire(self) -> bool:
+        return self._lock.acquire(blocking=False)
 
 
 @contextmanager
@@ -265,19 +315,27 @@ def _raised() -> Iterator[None]:
         raise as_exception(problem, BNNSError) from None
 
 
-class _Run:
+_TRIES = 2  # after how many executions in Python it is settled what else can make them
+
+
+class Run:
     """A function of a context: sizes that have been set, states, and what executes it."""
 
-    def __init__(self, signature: Signature, function: Function) -> None:
+    def __init__(self, signature: Signature, function: Function, native: NativeExecutions | None) -> None:
         self.signature, self.function = signature, function
+        self.entry: Entry | None = None
+        """The entry that native code repeats for the present sizes."""
+        self._native = native
         self.arguments = {argument.name: argument for argument in signature.arguments}
         self.streaming, self.advance = False, 0
-        self.code = 0
+        self.code: int | None = None
         self._executable: Executable | None = None
         self._watching: tuple[Executable, list[tuple[str, str]]] | None = None
         self._states: dict[str, Array] = {}
         self._rings: list[_Ring] = []
         self._shapes: dict[str, Shape] = {}
+        self._tried: tuple[dict[str, Shape], bool, engines.Arithmetic] | None = None
+        self._tries = 0
         self._set_defaults()
 
     # Shapes.
@@ -317,13 +375,26 @@ class _Run:
         for argument, given in zip(self.signature.arguments, shapes, strict=True):
             if argument.intent != "out":
                 resolved[argument.name] = self._resolved(argument, given, who)
-        before, self._shapes = self._shapes, resolved
+        known = None if self._native is None or self.code != 0 else self._native.shapes_of(self, resolved)
+        before, self._shapes = self._shapes, resolved if known is None else dict(known)
         try:
-            self._infer(who)
+            if known is None:
+                self._infer(who)
         except Problem:
             self._shapes = before
             raise
-        return self.code
+        self._changed()
+        return self.code or 0
+
+    @property
+    def known_shapes(self) -> Mapping[str, Shape]:
+        """Shapes of arguments, as far as they are known."""
+        return self._shapes
+
+    def _changed(self) -> None:
+        """Let native code know of other sizes."""
+        if self._native is not None:
+            self._native.select(self)
 
     def _resolved(self, argument: Argument, given: Sequence[int] | None, who: str) -> Shape:
         if given is not None and len(given) and len(given) != len(argument.shape):
@@ -362,6 +433,7 @@ class _Run:
             argument.name: self._shapes[argument.name] for argument in self.inputs if argument.name in self._shapes
         }
         self._shapes.update(shapes)
+        self._changed()
 
     def set_batch_size(self, batch: int, who: str) -> None:
         """Set all open sizes."""
@@ -483,6 +555,45 @@ class _Run:
         outputs = {a.name: computed[a.name] for a in self.signature.arguments if a.intent == "out"}
         self._shapes.update((name, array.shape) for name, array in outputs.items())
         return outputs
+
+    # Executions without Python.
+
+    def repetition(self, checks: bool) -> Repetition | None:
+        """The latest execution, with or without checks of all values, for native code to repeat; None if it cannot.
+
+        The first time after an execution it has to be native, as one more in Python may be what makes it so.
+        """
+        tried = dict(self._shapes), checks, engines.arithmetic()
+        again = tried == self._tried
+        self._tries = self._tries + 1 if again else 1
+        self._tried = tried
+        executable = self._executable if not checks else self._watching and self._watching[0]
+        if self._tries > _TRIES or not executable or not can_be_passed(self):
+            return None
+        arguments = self.signature.arguments
+        if self.streaming or any(argument.intent == "inout" for argument in arguments):
+            return None
+        signature = tuple([(a.name, self.dtype(a), self._shapes[a.name]) for a in self.inputs])
+        made = executable.repetition(signature)
+        if made is not None and made.calls is None and self._tries < _TRIES:
+            made.end()
+            return None
+        if made is None and self._tries == _TRIES and not checks:
+            made = executable.repetition_in_python({a.name: self._shapes[a.name] for a in arguments})
+        if made is not None and checks:
+            made = made.checking([a.name for a in arguments if a.intent == "out"], executable.outputs)
+        self._tries = 0 if made is not None else self._tries
+        return made
+
+    def give_up_repeating(self) -> None:
+        """Leave executions like the latest one to Python from now on."""
+        self._tries = _TRIES
+
+    def follow(self, shapes: Mapping[str, Shape]) -> None:
+        """Take over the sizes of an execution that was not made here."""
+        if self._shapes != shapes:
+            self._shapes = dict(shapes)
+            self._changed()
 
     def _held(self, arrays: Mapping[str, Array]) -> State | None:
         """States that an execution changes in place."""

@@ -8,8 +8,8 @@ numbers, runs on arrays between the parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -109,6 +109,33 @@ class State:
             self.arrays[argument.name] = np.zeros(shape, argument.dtype)
 
 
+@dataclass(frozen=True)
+class Repetition:
+    """An execution that is made again and again, on memory that stays where it is.
+
+    ``inputs`` are the arrays that it reads, where an input that has no effect is missing, and ``outputs`` those that it writes.
+    ``calls`` are all that it does as native code, on weights of a version; None if it takes ``run``.
+    """
+
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+    calls: Any
+    weights: int
+    run: Callable[[], object]
+    end: Callable[[], None]
+    checked: Sequence[tuple[Array, bool]] = ()
+    """Floats that have to be finite, each with True if they are stored as float16."""
+
+    def checking(self, outputs: Sequence[str], values: Sequence[Argument]) -> Repetition:
+        """The same execution with these outputs, in which all values that it computes have to be finite."""
+        checked = [
+            (self.outputs[value.name], value.dtype == np.float16)
+            for value in values
+            if value.dtype is not None and value.dtype.kind == "f"
+        ]
+        return replace(self, outputs={name: self.outputs[name] for name in outputs}, checked=checked)
+
+
 class Executable:
     """A function of a program, ready to run on arrays.
 
@@ -179,6 +206,38 @@ class Executable:
             return None
         computed = part.computed([inputs[port.name] for port in part.ports], lent)
         return {port.name: self._given_out(computed[port.name], port, lent, owned=not lent) for port in self.outputs}
+
+    def repetition(self, signature: Signature) -> Repetition | None:
+        """An execution on inputs like those of a former one that one part computed; None if there was none."""
+        part = self._settled.get(signature)
+        if part is None or self.precision is not None:
+            return None
+        shapes = {name: shape for name, _, shape in signature}
+        program = part.programs.lend(tuple([shapes[port.name] for port in part.ports]))
+        if program is None:
+            return None
+        computed = dict(zip((name for name, _ in part.results), program.outputs, strict=True))
+        return Repetition(
+            dict(zip((port.name for port in part.ports), program.inputs, strict=True)),
+            {port.name: computed[port.name] for port in self.outputs},
+            program.calls, program.weights, program.run, program.give_back,
+        )  # fmt: skip
+
+    def repetition_in_python(self, shapes: Mapping[str, tuple[int, ...]]) -> Repetition:
+        """An execution in Python, on memory of its own for arguments of these shapes."""
+        arrays = {a.name: np.zeros(shapes[a.name], a.dtype) for a in (*self.inputs, *self.outputs)}
+        inputs = {argument.name: arrays[argument.name] for argument in self.inputs}
+        outputs = {argument.name: arrays[argument.name] for argument in self.outputs}
+
+        def run() -> None:
+            results = self.body.run(dict(inputs), lent=True)
+            with np.errstate(over="ignore"):
+                for (name, target), result in zip(outputs.items(), results, strict=True):
+                    if np.shape(result) != target.shape:
+                        raise CoreMLError(f"the output {name!r} has become {np.shape(result)}, and was {target.shape}.")
+                    np.copyto(target, result, casting="unsafe")
+
+        return Repetition(inputs, outputs, None, 0, run, lambda: None)
 
     @property
     def _only_part(self) -> _Part | None:

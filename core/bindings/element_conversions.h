@@ -1,0 +1,22 @@
+// Elements of tensors in the types of programs, converted to and from those of kernels as NumPy converts them.
+#pragma once
+#include <cstdint>
+
+namespace openbnns {
+
+using ConvertElements = void (*)(const char* from, char* to, int64_t count);
+using ElementsFit = bool (*)(const char* from, int64_t count);
+
+// Those of a type, by NumPy's letter; null where there are none.
+struct ElementConversions {
+  char letter;
+  int64_t bytes;
+  ConvertElements to_floats, from_floats;
+  ElementsFit floats_fit;                      // whether all floats have a counterpart; null: always
+  ConvertElements to_integers, from_integers;  // of 64 bits
+};
+
+// Null for types that are not known.
+const ElementConversions* conversions_of(char letter);
+
+}  // namespace openbnns
