@@ -28,6 +28,7 @@ import element_types
 import embedding
 import fully_connected
 import fused
+import graph_calls
 import inference
 import instructions
 import loss
@@ -75,6 +76,7 @@ FIGURES = (
     moves,
     overhead,
     c_library,
+    graph_calls,
     memory,
     training,
     precision,
