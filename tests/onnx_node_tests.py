@@ -37,8 +37,6 @@ KNOWN = {
     "test_batchnorm_example_training_mode": "results of training: statistics of the batch",
     "test_batchnorm_epsilon_training_mode": "results of training: statistics of the batch",
     "test_training_dropout": "results of training: random numbers, and masks of them",
-    "test_bitshift_left": "whole numbers that are computed have no width",
-    "test_bitwise_not": "whole numbers that are computed have no width",
     "test_col2im_5d": "columns of volumes",
     "test_resize_downsample_scales_linear_align_corners": "corners of a length that is not rounded; onnxruntime's is, as ours",
     "test_resize_downsample_scales_cubic_align_corners": "corners of a length that is not rounded; onnxruntime's is, as ours",

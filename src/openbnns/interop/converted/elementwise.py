@@ -42,7 +42,9 @@ def recorded(name: str, *given: ForeignTensor) -> ForeignTensor:
     taken = [x.numbers for x in given]
     if len(given) == 2:
         a, b = given
-        taken[1] = taken[1] if name == "div" else operand(b, a.rank)  # since a product with the reciprocal has other bits
+        taken[1] = (
+            taken[1] if name == "div" else operand(b, a.rank)
+        )  # since a product with the reciprocal has other bits
         left = operand(a, b.rank)
         taken[0] = left if isinstance(left, Tensor) or isinstance(taken[1], Tensor) else taken[0]
     y = applied(name, *taken)

@@ -11,7 +11,7 @@ from ...graph import functions as F
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, Shape, is_plain, is_same, is_same_shape, product
-from ...graph.tensor import FLOAT32, Tensor, equal_here, filled
+from ...graph.tensor import FLOAT32, INT64, Tensor, equal_here, filled
 
 
 class Misfit(ValueError):
@@ -37,12 +37,17 @@ class ForeignTensor:
     """``held`` is a value, a parameter or an array; free sizes that are computed with stand in an array of objects.
 
     ``kind`` is "f" for numbers, "i" for whole numbers and "b" for booleans. ``shape`` is given for a tensor that is repeated
-    along axes of which ``held`` has one entry.
+    along axes of which ``held`` has one entry. ``whole_type`` is the type that whole numbers have in the file: values hold them
+    in 64 bits, and arrays in this type.
     """
 
-    def __init__(self, held: Any, kind: str | None = None, shape: Shape | None = None) -> None:
+    def __init__(
+        self, held: Any, kind: str | None = None, shape: Shape | None = None, whole_type: np.dtype[Any] = INT64
+    ) -> None:
         self.held = held
         self.kind = kind or ("f" if isinstance(held, Parameter) else kind_of(held.dtype))
+        has_type = isinstance(held, np.ndarray) and held.dtype.kind in "iu"
+        self.whole_type: np.dtype[Any] = held.dtype if has_type else whole_type
         self.shape: tuple[Any, ...] = tuple(held.shape) if shape is None else tuple(shape)
         self._is_repeated = shape is not None
 
@@ -108,7 +113,18 @@ class ForeignTensor:
             held = value(held)
         elif isinstance(held, np.ndarray) and held.dtype == object:
             held = sizes_array(list(map(size, held.ravel()))).reshape(held.shape)
-        return ForeignTensor(held, self.kind, tuple(map(size, self.shape)) if self._is_repeated else None)
+        shape = tuple(map(size, self.shape)) if self._is_repeated else None
+        return ForeignTensor(held, self.kind, shape, self.whole_type)
+
+    def under_type(self, whole_type: np.dtype[Any]) -> ForeignTensor:
+        """Whole numbers that this type holds, as numbers of this type."""
+        if self.kind != "i" or self.whole_type == whole_type:
+            return self
+        held = self.held
+        if isinstance(held, np.ndarray) and held.dtype != object:
+            held = held.astype(whole_type)
+            held.flags.writeable = False
+        return ForeignTensor(held, self.kind, self.shape if self._is_repeated else None, whole_type)
 
     @property
     def array(self) -> Any:
@@ -144,7 +160,7 @@ def without_elements(x: Any) -> Any:
     """A tensor that has no elements as a constant, which needs no computing; any other as it is."""
     if not isinstance(x, ForeignTensor) or x.constant or not any(isinstance(n, int) and n == 0 for n in x.shape):
         return x
-    dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
+    dtype: Any = {"f": np.float32, "i": x.whole_type, "b": np.bool_}[x.kind]
     return ForeignTensor(np.zeros([int(n) for n in x.shape], dtype), x.kind)
 
 

@@ -6,11 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ...graph.sizes import Size
 from ...graph.tensor import Array
 from ..converted.control import Steps
-from ..converted.tensors import Misfit
-from ._file import Graph, Node
+from ..converted.tensors import ForeignTensor, Misfit
+from ._file import Graph, Node, Port
+
+
+def as_declared(port: Port, x: Any) -> Any:
+    """Whole numbers under the type that a graph declares for them; anything else as it is."""
+    of_numbers = port.kind == "i" and isinstance(x, ForeignTensor)
+    return x.under_type(np.dtype(port.whole_type)) if of_numbers else x
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,9 @@ class Call:
         if len(given) != len(graph.inputs):
             raise Misfit(f"a graph with {len(graph.inputs)} inputs is given {len(given)}")
         around = {name: (self.scope if scope is None else scope)[name] for name in graph.captured}
-        return self.run(graph, around | {port.name: x for port, x in zip(graph.inputs, given, strict=True)})
+        return self.run(
+            graph, around | {port.name: as_declared(port, x) for port, x in zip(graph.inputs, given, strict=True)}
+        )
 
     def tensor(self, name: str) -> Array | None:
         value: Any = self.attribute(name)

@@ -52,6 +52,11 @@ def kind_of_type(number: int) -> str | None:
     return "f" if "float" in name else "i" if "int" in name else None
 
 
+def type_number(dtype: np.dtype[Any]) -> int:
+    """ONNX's number of a type of NumPy."""
+    return next(number for number, (name, _) in _TYPES.items() if name == dtype.name)
+
+
 def numpy_type(number: int) -> np.dtype[Any] | None:
     """The type of NumPy for one of ONNX; bfloat16 and smaller types are held in larger ones."""
     if number in SMALL_TYPES:
@@ -111,11 +116,15 @@ def nested(nodes: Iterable[Node]) -> Iterator[Node]:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a graph; a size that is not a number is None, or the text that names it."""
+    """An input or output of a graph; a size that is not a number is None, or the text that names it.
+
+    ``whole_type`` is the type of whole numbers, in NumPy's words.
+    """
 
     name: str
     kind: str
     shape: tuple[int | str | None, ...] | None
+    whole_type: str = "int64"
 
 
 @dataclass
@@ -285,8 +294,9 @@ def _port(value: Any, place: Path, what: str, anything: bool = False) -> Port:
         raise OnnxError(
             f"{where} has elements of type {value.type.tensor_type.elem_type}, which networks do not compute with."
         )
+    whole_type = str(numpy_type(value.type.tensor_type.elem_type)) if kind == "i" else "int64"
     if not value.type.tensor_type.HasField("shape"):
-        return Port(value.name, kind, None)
+        return Port(value.name, kind, None, whole_type)
     sizes: list[int | str | None] = []
     for size in value.type.tensor_type.shape.dim:
         if size.HasField("dim_value"):
@@ -295,7 +305,7 @@ def _port(value: Any, place: Path, what: str, anything: bool = False) -> Port:
             sizes.append(None if size.dim_value == -1 else int(size.dim_value))
         else:
             sizes.append(size.dim_param or None)
-    return Port(value.name, kind, tuple(sizes))
+    return Port(value.name, kind, tuple(sizes), whole_type)
 
 
 def _bare(node: Any, index: int) -> Node:

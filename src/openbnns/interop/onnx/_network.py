@@ -256,7 +256,7 @@ def _output(name: str, x: Any) -> Tensor:
 def _input(port: Port, value: Any, who: str) -> ForeignTensor:
     if port.kind != "f":
         value.as_indices(who)
-    return ForeignTensor(value, port.kind)
+    return ForeignTensor(value, port.kind, whole_type=np.dtype(port.whole_type))
 
 
 def shown_shape(shape: Sequence[Any]) -> str:

@@ -25,6 +25,11 @@ class Operator:
     """False if the shape of its result follows from constants, so that ``compute`` cannot take free sizes."""
     by_element: bool = False
     """True if results of ``compute`` have the broadcast shape of the operands."""
+    whole_type: int | str | Callable[[Any], str] | None = 0
+    """The type of its first result where that is whole numbers: the type of the input of this number, or a type of NumPy, which
+    may follow from the call. None if the results of ``record`` have their types. Others have 64 bits unless ``record`` says."""
+    wraps: bool = False
+    """True if ``record`` gives whole numbers that the type may not hold, of which the lowest bits are kept."""
     moves: bool = False
     """True if it moves elements without changing them."""
     native: str | Callable[[Any], str] = ""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from ..._plural import plural
 from ...graph.sizes import Size
 from ...graph.tensor import Array
 from ..converted.tensors import ForeignTensor, Misfit
 from . import operators  # noqa: F401  (which fill the table)
-from ._call import Call
-from ._file import NEWEST, Node
+from ._call import Call, as_declared
+from ._file import NEWEST, Node, type_number
 from ._numpy import compute, frozen
 from ._operator import OPERATORS, Operator
 from .tensor import by_numpy, constant_of
@@ -47,14 +50,39 @@ def result_of(call: Call, tensors: Sequence[ForeignTensor | None]) -> tuple[Fore
             tensors[place] = ForeignTensor(constant_of(x, f"input {place}"))
     given = [x for x in tensors if x is not None]
     if operator.compute is not None and _is_folded(operator, given):
-        return tuple(map(ForeignTensor, _folded(operator, call, [None if x is None else x.held for x in tensors])))
+        folded = _folded(operator, call, [None if x is None else x.held for x in tensors])
+        return _under_types(operator, call, tensors, tuple(map(ForeignTensor, folded)))
     changing = {x.kind for x in given if not x.constant}
     of_numbers = any(x.kind == "f" for x in given[:3])  # that whole numbers or a mask choose from
     whole = changing and changing <= {"i", "b"} and not of_numbers
     if operator.compute is not None and whole and not operator.records_whole:
         return by_numpy(call, tensors)
     results = operator.record(call, *tensors)
-    return results if isinstance(results, tuple) else (results,)
+    return _under_types(operator, call, tensors, results if isinstance(results, tuple) else (results,))
+
+
+def _under_types(
+    operator: Operator, call: Call, tensors: Sequence[ForeignTensor | None], results: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Results under the types that ONNX gives to whole numbers, which keep the lowest bits of what is too large for them."""
+    if call.node.graphs:
+        ports = call.node.graphs[0].outputs[-len(results) :]
+        return tuple(map(as_declared, ports, results))
+    rule = operator.whole_type
+    if rule is None or not results or results[0].kind != "i":
+        return results
+    if isinstance(rule, int):
+        x = tensors[rule] if rule < len(tensors) else None
+        if x is None or x.kind != "i":
+            return results
+        wanted = x.whole_type
+    else:
+        wanted = np.dtype(rule if isinstance(rule, str) else rule(call))
+    first = results[0]
+    if operator.wraps and not first.constant and not np.can_cast(first.whole_type, wanted):
+        node = Node("", "Cast", ("x",), ("y",), {"to": type_number(wanted)}, 0)
+        first = by_numpy(replace(call, node=node), [first])[0]
+    return (first.under_type(wanted), *results[1:])
 
 
 def _is_folded(operator: Operator, given: Sequence[ForeignTensor]) -> bool:

@@ -18,20 +18,8 @@ from ._operator import OPERATORS
 from ._weights import Weights
 from .operators.cells import Cells
 
-_TYPES = (
-    "float32",
-    "float64",
-    "float16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint64",
-    "uint32",
-    "uint16",
-    "uint8",
-    "bool",
-)
+_WHOLE_TYPES = ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")
+_TYPES = ("float32", "float64", "float16", *_WHOLE_TYPES, "bool")
 
 
 def as_table(network: Network) -> dict[str, Any]:
@@ -55,7 +43,8 @@ def as_table(network: Network) -> dict[str, Any]:
 
 
 def _port_table(port: Port) -> dict[str, Any]:
-    return {"name": port.name, "kind": port.kind, "shape": None if port.shape is None else list(port.shape)}
+    table = {"name": port.name, "kind": port.kind, "shape": None if port.shape is None else list(port.shape)}
+    return table if port.whole_type == "int64" else {**table, "whole_type": port.whole_type}
 
 
 def _node_table(node: Node) -> dict[str, Any]:
@@ -112,7 +101,8 @@ def _port(part: CheckedTable, where: str, inner: bool = False) -> Port:
     kinds = (int, str, type(None)) if inner else (int, str)
     if shape is not None and not (isinstance(shape, list) and all(type(n) in kinds for n in shape)):
         raise ModelError(f"{where}: the shape of input {name[:60]!r} is not made of numbers and names.")
-    return Port(name, part.text("kind", ("f", "i", "b")), None if shape is None else tuple(shape))
+    whole_type = "int64" if part.get("whole_type") is None else part.text("whole_type", _WHOLE_TYPES)
+    return Port(name, part.text("kind", ("f", "i", "b")), None if shape is None else tuple(shape), whole_type)
 
 
 class _Unsized:

@@ -215,7 +215,7 @@ def _with_names(
     if min(plain, default=1) < 0:
         raise OnnxError(f"{who} has a negative size. Pass input_shapes={{{port.name!r}: (...)}}.")
     memory_limit.check(4 * math.prod(plain), who, OnnxError)
-    return Port(port.name, port.kind, tuple(shape))
+    return replace(port, shape=tuple(shape))
 
 
 def _batch_axis(port: Port, given: int | Mapping[str, int | None] | None, model: Model) -> int | None:

@@ -124,7 +124,12 @@ class Recipe:
     def __init__(self, call: Call, tensors: Sequence[ForeignTensor | None], body: Handler | None) -> None:
         self.call, self.tensors = call, [None if x is None else _settled(x) for x in tensors]
         self.body = OPERATORS[call.op].compute if body is None else body
-        self.kinds: list[str] = []
+        self.types: list[np.dtype[Any]] = []
+
+    @property
+    def is_own(self) -> bool:
+        """True if the function of the operator itself computes it, rather than one for a part of the node."""
+        return self.body is OPERATORS[self.call.op].compute
 
     @property
     def values(self) -> list[Tensor]:
@@ -132,15 +137,15 @@ class Recipe:
 
     def run(self, arrays: Sequence[Any]) -> Any:
         given = iter(arrays)
-        held = [None if x is None else x.held if x.constant else _typed(next(given), x.kind) for x in self.tensors]
+        held = [None if x is None else x.held if x.constant else _typed(next(given), x) for x in self.tensors]
         results = compute(self.body, self.call, held)
-        self.kinds = [kind_of(y.dtype) for y in results]
+        self.types = [y.dtype for y in results]
         return results if len(results) > 1 else results[0]
 
     def native_call(self, arrays: Sequence[Array], target: Array) -> Calls | None:
         """A native call that stores the result, for elements that are moved and for functions of whole numbers; else None."""
         operator, given = OPERATORS[self.call.op], iter(arrays)
-        if self.body is not operator.compute or any(x is None for x in self.tensors):
+        if not self.is_own or any(x is None for x in self.tensors):
             return None
         held = [x.held if x.constant else next(given) for x in self.tensors if x is not None]
         name = operator.native if isinstance(operator.native, str) else operator.native(self.call)
@@ -164,8 +169,11 @@ def _settled(x: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(np.array(x.held.tolist(), np.int64)) if x.constant and x.held.dtype == object else x
 
 
-def _typed(array: Any, kind: str) -> Any:
-    return array != 0 if kind == "b" and array.dtype != np.bool_ else array
+def _typed(array: Any, x: ForeignTensor) -> Any:
+    """The elements of a tensor in the type that the file has for them; numbers have 32 bits."""
+    if x.kind == "f":
+        return array
+    return array != 0 if x.kind == "b" else array.astype(x.whole_type, copy=False)
 
 
 def by_numpy(
@@ -178,7 +186,8 @@ def by_numpy(
     assert current_graph() is not None
     made = ByNumpy.apply(*recipe.values, recipe)
     outputs = made if isinstance(made, tuple) else (made,)
-    return tuple(ForeignTensor(y, kind) for y, kind in zip(outputs, recipe.kinds, strict=True))
+    typed = zip(outputs, recipe.types, strict=True)
+    return tuple(ForeignTensor(y, kind_of(dtype), whole_type=dtype) for y, dtype in typed)
 
 
 def by_data(

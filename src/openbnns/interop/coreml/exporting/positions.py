@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,12 @@ def _log_add_exp(b: ProgramBuilder, x: Value, y: Value) -> Value:
     return b("add", x=b("maximum", x=x, y=y), y=b("softplus", x=apart))
 
 
+def _quotient(b: ProgramBuilder, x: Value, y: Value) -> Value:
+    """A quotient of whole numbers, rounded towards zero."""
+    signs = b("mul", x=b("sign", x=x), y=b("sign", x=y))
+    return b("mul", x=signs, y=b("floor_div", x=b("abs", x=x), y=b("abs", x=y)))
+
+
 _FORMULAS: dict[str, Callable[..., Value]] = {
     "trunc": _truncated,
     "frac": lambda b, x: b("sub", x=x, y=_truncated(b, x)),
@@ -44,10 +51,10 @@ _FORMULAS: dict[str, Callable[..., Value]] = {
     "isnan": lambda b, x: b("not_equal", x=x, y=x),
     "hypot": _hypotenuse,
     "logaddexp": _log_add_exp,
-    "trunc_divide": lambda b, x, y: _quotient(b, [x, y]),
+    "trunc_divide": _quotient,
     "log": lambda b, x: b("log", x=x),
     "log2": lambda b, x: b("mul", x=b("log", x=x), y=np.float32(1 / math.log(2))),
-    "neg": lambda b, x: b("mul", x=x, y=np.float32(-1)),
+    "neg": lambda b, x: b("mul", x=x, y=np.int32(-1) if _kind(x) == "i" else np.float32(-1)),
     "reciprocal": lambda b, x: b("real_div", x=np.float32(1), y=x),
     "rsqrt": lambda b, x: b("real_div", x=np.float32(1), y=b("sqrt", x=x)),
     "multiply_add": lambda b, x, y, z: b("add", x=b("mul", x=x, y=y), y=z),
@@ -70,13 +77,6 @@ def _flag(b: ProgramBuilder, x: Value) -> Value:
 def _numbers(b: ProgramBuilder, flags: Value, wanted: Tensor) -> Value:
     """Booleans as the numbers that a network has for masks."""
     return b.floats(flags) if wanted.dtype == FLOAT32 else b("cast", x=flags, dtype="int32")
-
-
-def _quotient(b: ProgramBuilder, operands: list[Value]) -> Value:
-    """A quotient; one of whole numbers without what is behind its point."""
-    floats = [x if _kind(x) == "f" else b.floats(x) for x in operands]
-    y = b("real_div", x=floats[0], y=floats[1])
-    return b("cast", x=_truncated(b, y), dtype="int32") if {_kind(x) for x in operands} == {"i"} else y
 
 
 def _alike(b: ProgramBuilder, operands: list[Value]) -> list[Value]:
@@ -109,8 +109,18 @@ def _function(b: ProgramBuilder, name: str, operands: list[Value], wanted: Tenso
     return _numbers(b, y, wanted) if OPERATIONS[name].is_mask else y
 
 
+_ALONG_AXES = {"sum": "reduce_sum", "prod": "reduce_prod", "amax": "reduce_max", "amin": "reduce_min"}
+
+
 @writes(Node)
 def _node(b: ProgramBuilder, op: Node) -> None:
+    if op.name == "cumsum":
+        b.set(op.output, b("cumsum", x=b.computed(op.inputs[0]), axis=op.attributes[0]))
+        return
+    if op.name in _ALONG_AXES:
+        axes, keep = op.attributes
+        b.set(op.output, b(_ALONG_AXES[op.name], x=b.computed(op.inputs[0]), axes=list(axes), keep_dims=keep))
+        return
     y = _function(b, op.name, [b.get(value) for value in op.inputs], op.output)
     b.set(op.output, activated(b, y, op.activation))
 
@@ -141,8 +151,8 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
     recipe, values = op.arguments[-1], iter(op.inputs)
     node = recipe.call.op
     given = [b.get(next(values)) if isinstance(x.held, Tensor) else np.asarray(x.held) for x in recipe.tensors if x]
-    if node == "Cast":
-        return _converted(b, b.computed(op.inputs[0]), op.output)
+    if node == "Cast" and recipe.is_own:
+        return _in_type(b, b.computed(op.inputs[0]), recipe.types[0])
     options = recipe.call.node.attributes
     if node == "Gather":
         return b("gather", x=given[0], indices=given[1], axis=int(options.get("axis", 0)))
@@ -156,6 +166,18 @@ def _node_again(b: ProgramBuilder, op: CustomFunction) -> Value:
         axis = int(options.get("axis", 0))
         return b("scatter_along_axis", data=data, indices=indices, updates=updates, axis=axis, mode="update")
     raise Refused(f"the node {node} of ONNX is not written for whole numbers or masks")
+
+
+def _in_type(b: ProgramBuilder, x: Value, dtype: np.dtype[Any]) -> Value:
+    """Numbers as whole numbers of a type, whose lowest bits are kept; Core ML computes with 32."""
+    if dtype.itemsize > 2:
+        if dtype != np.int32:
+            raise Refused(f"{dtype} is not among the types that Core ML computes with")
+        return b("cast", x=x, dtype="int32")
+    count = 2 ** (8 * dtype.itemsize)
+    least = np.int32(0 if dtype.kind == "u" else -count // 2)
+    from_least = b("mod", x=b("sub", x=b("cast", x=x, dtype="int32"), y=least), y=np.int32(count))
+    return b("add", x=from_least, y=least)
 
 
 @writes(Range)

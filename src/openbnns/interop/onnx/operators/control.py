@@ -184,7 +184,7 @@ def _stacked(parts: Sequence[ForeignTensor], axis: int, port: Port) -> ForeignTe
     if not parts:
         if port.shape is None or not all(isinstance(n, int) for n in port.shape):
             raise Misfit(f"it does nothing here, and the file does not say which shape {port.name!r} has")
-        dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[port.kind]
+        dtype = {"f": np.float32, "i": np.dtype(port.whole_type), "b": np.bool_}[port.kind]
         return ForeignTensor(np.zeros(limited((0, *port.shape)), dtype), port.kind)
     if all(x.constant for x in parts):
         return ForeignTensor(np.stack([x.held for x in parts], axis), parts[0].kind)
@@ -218,7 +218,7 @@ def construct(call: Call, *given: ForeignTensor) -> TensorList:
     return TensorList(given)
 
 
-@operator(LISTS, "SequenceAt")
+@operator(LISTS, "SequenceAt", whole_type=None)
 def at(call: Call, given: Any, position: ForeignTensor) -> ForeignTensor:
     listed = _listed(given)
     element: ForeignTensor = listed[_place(position, len(listed), 0, len(listed) - 1)]
@@ -239,12 +239,12 @@ def erase(call: Call, given: Any, position: ForeignTensor | None = None) -> Tens
     return TensorList((*listed[:place], *listed[place + 1 :]))
 
 
-@operator(LISTS, "SequenceLength")
+@operator(LISTS, "SequenceLength", whole_type="int64")
 def length_of(call: Call, given: Any) -> ForeignTensor:
     return ForeignTensor(np.array(len(_listed(given)), np.int64))
 
 
-@operator(LISTS, "ConcatFromSequence")
+@operator(LISTS, "ConcatFromSequence", whole_type=None)
 def joined(call: Call, given: Any) -> ForeignTensor:
     listed = _listed(given)
     if not listed:
@@ -285,14 +285,14 @@ def split_to_list(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = No
         part = ForeignTensor(
             np.take(x.held, range(start, start + size), axis)
             if x.constant
-            else F.narrow(x.value, axis, start, size), x.kind
+            else F.narrow(x.value, axis, start, size), x.kind, whole_type=x.whole_type
         )  # fmt: skip
         elements.append(part if keeps else in_shape(part, [n for i, n in enumerate(part.shape) if i != axis]))
         start += size
     return TensorList(elements)
 
 
-@operator(LISTS, "Optional", "OptionalGetElement")
+@operator(LISTS, "Optional", "OptionalGetElement", whole_type=None)
 def optional(call: Call, x: Any) -> Any:
     return x
 

@@ -25,7 +25,7 @@ def _non_zero(call: Call, x: Array) -> Any:
     return np.stack(places)[: x.ndim].astype(np.int64)
 
 
-@operator(DATA_SIZES, "NonZero", compute=_non_zero, records_whole=True)
+@operator(DATA_SIZES, "NonZero", compute=_non_zero, records_whole=True, whole_type="int64")
 def non_zero(call: Call, x: ForeignTensor) -> Any:
     return by_data(call, [x], [(x.rank, "found")])
 
@@ -114,7 +114,14 @@ def _suppressed(
     return np.array(kept, np.int64).reshape(-1, 3)
 
 
-@operator(DATA_SIZES, "NonMaxSuppression", compute=_suppressed, records_whole=True, ignores=("center_point_box",))
+@operator(
+    DATA_SIZES,
+    "NonMaxSuppression",
+    compute=_suppressed,
+    records_whole=True,
+    whole_type="int64",
+    ignores=("center_point_box",),
+)
 def suppress(
     call: Call, boxes: ForeignTensor, scores: ForeignTensor, most: ForeignTensor | None = None, overlap: ForeignTensor | None =
     None, least: ForeignTensor | None = None,

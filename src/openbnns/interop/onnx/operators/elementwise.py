@@ -58,12 +58,21 @@ def _in_numpy(name: str) -> Handler:
     return compute
 
 
-for _group, _rows in ((ARITHMETIC, rows.ARITHMETIC | {"Div": "div"}), (MASKS, rows.MASKS | rows.BITS)):
+_LARGER = {"abs", "neg", "add", "sub", "mul", "div"}  # functions whose results their type may not hold
+for _group, _rows, _handler in (
+    (ARITHMETIC, rows.ARITHMETIC | {"Div": "div"}, _row), (ARITHMETIC, rows.SEVERAL, _several),
+    (MASKS, rows.MASKS | rows.BITS, _row),
+):  # fmt: skip
     for _op, _name in _rows.items():
-        _facts = {"compute": _in_numpy(_name), "by_element": True, "records_whole": True}
-        add(_group, _op, _row(_name), **_facts)
-for _op, _name in rows.SEVERAL.items():
-    add(ARITHMETIC, _op, _several(_name), compute=_in_numpy(_name), by_element=True, records_whole=True)
+        add(
+            _group,
+            _op,
+            _handler(_name),
+            compute=_in_numpy(_name),
+            by_element=True,
+            records_whole=True,
+            wraps=_name in _LARGER,
+        )
 add(ARITHMETIC, "Mean", _several("add", mean=True))
 
 
@@ -150,16 +159,17 @@ def _aligned(call: Call, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
 
 def _raised(call: Call, a: Array, b: Array) -> Any:
     limited(np.broadcast_shapes(a.shape, b.shape))
-    if a.dtype.kind in "iu":
-        return np.power(a.astype(np.float64), b).astype(a.dtype)
-    return np.power(a, b).astype(a.dtype)
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        below = b < 0
+        whole = np.power(a, np.where(below, b & 1, b), dtype=a.dtype, casting="unsafe")
+        return np.where(below & (np.abs(a) != 1), 0, whole).astype(a.dtype)  # one over what is larger is nearly nothing
+    wide = a.astype(np.float64) if a.dtype.kind in "iu" else a
+    return np.power(wide, b).astype(a.dtype)
 
 
 @operator(ARITHMETIC, "Pow", compute=_raised, by_element=True, settings=(1,))
 def power(call: Call, a: ForeignTensor, b: ForeignTensor) -> Any:
-    if not {x.kind for x in (a, b) if not x.constant} - {"i", "b"}:  # beside a constant of another type
-        return by_numpy(call, [a, b])
-    return _row("pow")(call, a, b)
+    return _row("pow")(call, a, b) if a.kind == "f" else by_numpy(call, [a, b])
 
 
 def _rest(call: Call, a: Array, b: Array) -> Any:
@@ -215,7 +225,7 @@ def _cumulated(call: Call, x: Array, axis: Array) -> Any:
     return np.flip(total, place) if call.integer("reverse", 0) else total
 
 
-@operator(ARITHMETIC, "CumSum", compute=_cumulated, by_element=True, shaping=(1,), records_whole=True)
+@operator(ARITHMETIC, "CumSum", compute=_cumulated, by_element=True, shaping=(1,), records_whole=True, wraps=True)
 def cumsum(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
     place, value = x.axis(int(constant_of(axis, "axis").item())), x.elements
     reverse = call.integer("reverse", 0)
@@ -225,13 +235,13 @@ def cumsum(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.flip(total, place) if reverse else total)
 
 
-@operator(ARITHMETIC, "CumProd")
+@operator(ARITHMETIC, "CumProd", wraps=True)
 def cumprod(call: Call, x: ForeignTensor, axis: ForeignTensor) -> ForeignTensor:
-    place, value = x.axis(int(constant_of(axis, "axis").item())), x.numbers
+    place, value = x.axis(int(constant_of(axis, "axis").item())), x.elements
     reverse = call.integer("reverse", 0)
     turned = F.flip(value, place) if reverse else value
     if call.integer("exclusive", 0):
-        first = F.add(F.mul(F.narrow(turned, place, 0, 1), 0.0), 1.0)
+        first = F.add(F.mul(F.narrow(turned, place, 0, 1), 0), 1)
         count = x.shape[place] - 1
         turned = F.cat([first, F.narrow(turned, place, 0, count)], place) if count else first
     total = F.cumprod(turned, place)
@@ -294,11 +304,8 @@ def _bits(call: Call, a: Array, b: Array | None = None) -> Any:
     return np.left_shift(a, b) if direction == "LEFT" else np.right_shift(a, b)
 
 
-@operator(MASKS, "BitShift", "BitwiseNot", compute=_bits, records_whole=True, by_element=True)
-def bits(call: Call, *given: ForeignTensor) -> Any:
-    if call.op == "BitwiseNot" or call.text("direction", "") == "LEFT":
-        raise Misfit("whole numbers that are computed have 64 bits here, so that other types would give other results")
-    return by_numpy(call, given)
+add(MASKS, "BitShift", _without_gradient, compute=_bits, by_element=True)
+add(MASKS, "BitwiseNot", _without_gradient, compute=_bits, by_element=True)
 
 
 def _chosen(call: Call, condition: Array, a: Array, b: Array) -> Any:
@@ -306,7 +313,7 @@ def _chosen(call: Call, condition: Array, a: Array, b: Array) -> Any:
     return np.where(condition, a, b)
 
 
-@operator(MASKS, "Where", compute=_chosen, by_element=True, records_whole=True)
+@operator(MASKS, "Where", compute=_chosen, by_element=True, records_whole=True, whole_type=1)
 def where(call: Call, condition: ForeignTensor, a: ForeignTensor, b: ForeignTensor) -> ForeignTensor:
     broadcast_shape([condition.shape, a.shape, b.shape])
     chosen: Any = (condition.held != 0).astype(np.float32) if condition.constant else condition.numbers
@@ -323,11 +330,18 @@ def in_small_float(call: Call, x: Array) -> Any:
 def _of_type(call: Call, x: Array, like: Array | None = None) -> Any:
     if like is None and call.integer("to") in SMALL_FLOATS:
         return in_small_float(call, x)
-    if like is None and call.integer("to") in SMALL_INTEGERS and x.dtype.kind == "f":
-        x = np.trunc(x).clip(*limits_of(call.integer("to")))
+    if like is None and call.integer("to") in SMALL_INTEGERS and x.dtype != object:
+        least, most = limits_of(call.integer("to"))
+        x = (
+            np.trunc(x).clip(least, most)
+            if x.dtype.kind == "f"
+            else (x.astype(np.int64) - least) % (most - least + 1) + least
+        )
     wanted = numpy_type(call.integer("to")) if like is None else like.dtype
     if wanted is None:
         raise Misfit(f"to={call.integer('to')} is a type that networks do not compute with")
+    if x.dtype.kind == "f" and wanted.kind in "iu" and wanted.itemsize < 4:
+        x = x.astype(np.int32)  # whose lowest bits are kept, as by programs in C
     return x if x.dtype == object and wanted.kind in "iuO" else x.astype(wanted)
 
 
@@ -335,11 +349,17 @@ def _conversion(call: Call) -> str:
     return "int32" if numpy_type(call.integer("to")) == np.int32 else ""
 
 
-@operator(MASKS, "CastLike", compute=_of_type, records_whole=True, by_element=True, ignores=("saturate", "round_mode"))
-@operator(
-    MASKS, "Cast", compute=_of_type, records_whole=True, by_element=True, moves=True, native=_conversion,
-    ignores=("saturate", "round_mode"),
-)  # fmt: skip
+def _type_of(call: Call) -> str:
+    return str(numpy_type(call.integer("to")))
+
+
+_CASTS = {
+    "compute": _of_type, "records_whole": True, "by_element": True, "wraps": True, "ignores": ("saturate", "round_mode"),
+}  # fmt: skip
+
+
+@operator(MASKS, "CastLike", whole_type=1, **_CASTS)
+@operator(MASKS, "Cast", whole_type=_type_of, moves=True, native=_conversion, **_CASTS)
 def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> Any:
     kind = kind_of_type(call.integer("to")) if other is None else other.kind
     if kind is None:
@@ -350,12 +370,16 @@ def cast(call: Call, x: ForeignTensor, other: ForeignTensor | None = None) -> An
         raise Misfit("networks do not round to FLOAT8E8M0. Store such scales as initializers, which are read")
     if kind == "f":
         return x if x.kind == "f" else ForeignTensor(x.numbers)
+    if kind == "i" and other is None and call.integer("to") in SMALL_INTEGERS:
+        return by_numpy(call, [x])
     if kind == x.kind:
         return x
     if kind == "b":
         return ForeignTensor(F.ne(x.elements, 0), "b")
-    exact = other is None and numpy_type(call.integer("to")) == np.int64
-    return ForeignTensor(x.whole) if exact else by_numpy(call, [x] if other is None else [x, other])
+    wanted = np.dtype(_type_of(call)) if other is None else other.whole_type
+    if x.kind == "b" or wanted == np.int64:
+        return ForeignTensor(x.whole, whole_type=wanted)
+    return by_numpy(call, [x] if other is None else [x, other])
 
 
 @operator(MASKS, "Identity", moves=True)

@@ -38,10 +38,7 @@ def _recorded(function: Any, of_elements: Any = None) -> Handler:
 
     def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
-        keep, value = (
-            bool(call.integer("keepdims", 1)),
-            x.whole if call.op in _OF_INTEGERS and x.kind == "i" else x.numbers,
-        )
+        keep, value = bool(call.integer("keepdims", 1)), x.elements if call.op in _OF_INTEGERS else x.numbers
         every = list(range(x.rank)) if chosen is None else list(chosen)
         if every:
             return ForeignTensor(function(value, every, keep))
@@ -87,7 +84,7 @@ _REDUCTIONS: dict[str, tuple[Any, ...]] = {
 for _name, (_function, _of_arrays, *_others) in _REDUCTIONS.items():
     add(
         REDUCTIONS, _name, _recorded(_function, *_others), compute=_in_numpy(_of_arrays), shaping=(1,), once_attributes=("axes",),
-        ignores=("noop_with_empty_axes", "axes"), records_whole=_name in _OF_INTEGERS,
+        ignores=("noop_with_empty_axes", "axes"), records_whole=_name in _OF_INTEGERS, wraps=_name in _OF_INTEGERS,
     )  # fmt: skip
 
 
@@ -100,7 +97,7 @@ def _place(call: Call, x: Array) -> Any:
     return np.expand_dims(places, axis) if call.integer("keepdims", 1) else places
 
 
-@operator(REDUCTIONS, "ArgMax", "ArgMin", compute=_place)
+@operator(REDUCTIONS, "ArgMax", "ArgMin", compute=_place, whole_type="int64")
 def position(call: Call, x: ForeignTensor) -> Any:
     axis, keep = x.axis(call.integer("axis", 0)), bool(call.integer("keepdims", 1))
     if call.integer("select_last_index", 0):

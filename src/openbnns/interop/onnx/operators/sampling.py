@@ -13,6 +13,7 @@ from ...converted.functions import Determinant
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
+from .._file import numpy_type
 from .._numpy import limited
 from .._operator import operator
 from ..tensor import plain_numbers
@@ -133,7 +134,7 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
     batch, time = x.axis(call.integer("batch_axis", 1)), x.axis(call.integer("time_axis", 0))
     if batch == time or x.rank < 2 or lengths.rank != 1:
         raise Misfit(f"{x.shape} has no two axes {batch} and {time}, or there is not one length for each sample")
-    moved = F.movedim(x.numbers, (batch, time), (0, 1))
+    moved = F.movedim(x.elements, (batch, time), (0, 1))
     samples, steps = moved.shape[:2]
     counts = lengths.numbers.reshape((samples, 1))
     numbers = F.arange(steps).float().reshape((1, steps))
@@ -141,7 +142,7 @@ def reverse_sequence(call: Call, x: ForeignTensor, lengths: ForeignTensor) -> Fo
     turned = F.sub(F.sub(counts, 1.0), numbers)
     places = F.add(numbers, F.mul(inside, F.sub(turned, numbers))).long()
     places = places.reshape((samples, steps, *[1] * (x.rank - 2)))
-    return ForeignTensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)))
+    return ForeignTensor(F.movedim(F.take_along_dim(moved, places, 1), (0, 1), (batch, time)), x.kind)
 
 
 @operator(SAMPLES, "Det")
@@ -169,7 +170,11 @@ def bernoulli(call: Call, x: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.bernoulli(x.numbers))
 
 
-@operator(RANDOM, "Multinomial", ignores=("seed", "dtype"))
+def _type_of_classes(call: Call) -> str:
+    return str(numpy_type(call.integer("dtype", 6)))
+
+
+@operator(RANDOM, "Multinomial", whole_type=_type_of_classes, ignores=("seed",))
 def multinomial(call: Call, x: ForeignTensor) -> ForeignTensor:
     """Numbers of classes, drawn by logarithms of probabilities (N, classes)."""
     count = call.integer("sample_size", 1)

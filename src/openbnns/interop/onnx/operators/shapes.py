@@ -30,12 +30,12 @@ PARTS = "parts and joints"
 # The same elements in other shapes.
 
 
-@operator(SHAPES, "Shape")
+@operator(SHAPES, "Shape", whole_type="int64")
 def shape_of(call: Call, x: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(sizes_array(x.shape[call.integer("start", 0) : call.integer("end", x.rank)]))
 
 
-@operator(SHAPES, "Size")
+@operator(SHAPES, "Size", whole_type="int64")
 def size_of(call: Call, x: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(sizes_array([product(x.shape)]).reshape(()))
 
@@ -174,7 +174,12 @@ def tile(call: Call, x: ForeignTensor, repeats: ForeignTensor) -> ForeignTensor:
     return ForeignTensor(F.repeat(x.numbers, *copies))
 
 
-@operator(SHAPES, "ConstantOfShape", shaping=(0,))
+def _type_of_filling(call: Call) -> str:
+    value = call.tensor("value")
+    return "int64" if value is None else str(value.dtype)
+
+
+@operator(SHAPES, "ConstantOfShape", shaping=(0,), whole_type=_type_of_filling)
 def constant_of_shape(call: Call, shape: ForeignTensor) -> ForeignTensor:
     value = call.tensor("value")
     filling = np.zeros(1, np.float32) if value is None else value
@@ -182,7 +187,7 @@ def constant_of_shape(call: Call, shape: ForeignTensor) -> ForeignTensor:
     return expanded(ForeignTensor(filling.reshape([1] * len(sizes)), kind_of(filling.dtype)), sizes)
 
 
-@operator(SHAPES, "Constant")
+@operator(SHAPES, "Constant", whole_type=None)
 def constant(call: Call) -> ForeignTensor:
     names = [name for name in call.node.attributes if name.startswith("value")]
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
@@ -200,33 +205,35 @@ def _eye(call: Call, x: Array) -> Any:
     return np.eye(rows, columns, k=call.integer("k", 0), dtype=wanted)
 
 
-@operator(SHAPES, "EyeLike", compute=_eye)
+@operator(SHAPES, "EyeLike", compute=_eye, whole_type=None)
 def eye_like(call: Call, x: ForeignTensor) -> ForeignTensor:
-    dtype = np.bool_ if x.kind == "b" else np.float32 if x.kind == "f" else np.int64
+    dtype: Any = np.bool_ if x.kind == "b" else np.float32 if x.kind == "f" else x.whole_type
     return ForeignTensor(_eye(call, np.zeros(limited(x.shape), dtype)))
 
 
 @operator(SHAPES, "DepthToSpace", "SpaceToDepth")
 def blocks(call: Call, x: ForeignTensor) -> ForeignTensor:
     """Channels as pixels, or pixels as channels."""
-    size, value = call.integer("blocksize"), x.numbers
+    size, value = call.integer("blocksize"), x.elements
     if x.rank != 4 or size < 1:
         raise Misfit(f"{x.shape} is not an image, which blocks of {size} are made of")
     count, channels, height, width = value.shape
     if call.op == "DepthToSpace":
         if channels % size**2 != 0:
             raise Misfit(f"{channels} channels cannot be cut into blocks of {size} x {size}")
-        if call.text("mode", "DCR") == "CRD":
-            return ForeignTensor(F.pixel_shuffle(value, size))
-        apart = value.reshape((count, size, size, channels // size**2, height, width))
-        turned = F.permute(apart, 0, 3, 4, 1, 5, 2)
-        return ForeignTensor(turned.reshape((count, channels // size**2, height * size, width * size)))
+        channels //= size**2
+        blocks_first = call.text("mode", "DCR") == "DCR"
+        apart = value.reshape(
+            (count, *((size, size, channels) if blocks_first else (channels, size, size)), height, width)
+        )
+        turned = F.permute(apart, *((0, 3, 4, 1, 5, 2) if blocks_first else (0, 1, 4, 2, 5, 3)))
+        return ForeignTensor(turned.reshape((count, channels, height * size, width * size)), x.kind)
     if height % size != 0 or width % size != 0:
         raise Misfit(f"an image of {height} x {width} cannot be cut into blocks of {size} x {size}")
     apart = value.reshape((count, channels, height // size, size, width // size, size))
     channels_first = call.text("mode", "DCR") == "CRD"
     turned = F.permute(apart, *((0, 1, 3, 5, 2, 4) if channels_first else (0, 3, 5, 1, 2, 4)))
-    return ForeignTensor(turned.reshape((count, channels * size**2, height // size, width // size)))
+    return ForeignTensor(turned.reshape((count, channels * size**2, height // size, width // size)), x.kind)
 
 
 # Parts.
@@ -265,7 +272,7 @@ def _part(call: Call, x: Array, *bounds: Array | None) -> Any:
 
 def _nothing(x: ForeignTensor, shape: Sequence[Any]) -> ForeignTensor:
     """A part without elements."""
-    dtype = {"f": np.float32, "i": np.int64, "b": np.bool_}[x.kind]
+    dtype: Any = {"f": np.float32, "i": x.whole_type, "b": np.bool_}[x.kind]
     return ForeignTensor(np.zeros(limited(shape), dtype), x.kind)
 
 
@@ -343,7 +350,8 @@ def split(call: Call, x: ForeignTensor, sizes: ForeignTensor | None = None) -> A
     else:
         pieces = iter(F.split(x.elements, [n for n in parts if n], axis))
     return tuple(
-        ForeignTensor(next(pieces), x.kind) if n else _nothing(x, s) for n, s in zip(parts, shapes, strict=True)
+        ForeignTensor(next(pieces), x.kind, whole_type=x.whole_type) if n else _nothing(x, s)
+        for n, s in zip(parts, shapes, strict=True)
     )
 
 
@@ -405,7 +413,7 @@ def _one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Any:
     return np.moveaxis(rows[places], -1, axis)
 
 
-@operator(PARTS, "OneHot", compute=_one_hot, records_whole=True, shaping=(1,), settings=(1, 2))
+@operator(PARTS, "OneHot", compute=_one_hot, records_whole=True, shaping=(1,), settings=(1, 2), whole_type=2)
 def one_hot(call: Call, indices: ForeignTensor, depth: ForeignTensor, values: ForeignTensor) -> Any:
     count, held = int(constant_of(depth, "depth").item()), constant_of(values, "values")
     if indices.kind == "f" or held.dtype.kind != "f" or count < 1:

@@ -16,6 +16,7 @@ from ...converted.functions import Determinant, Forbid
 from ...converted.rows import written
 from .. import rows
 from .._call import Call
+from .._file import type_number
 from .._graph_file import GraphFile
 from .._operator import OPERATORS
 from ..errors import NoForm
@@ -274,14 +275,15 @@ def function(file: GraphFile, operation: operations.CustomFunction) -> Any:
 def node_again(file: GraphFile, operation: Operation, recipe: Recipe) -> list[str]:
     """A node of the ONNX model that the network was read from."""
     kinds, names, given = file.onnx.TensorProto, map(file.use, operation.inputs), []
+    wide = all(x is None or x.constant or x.kind != "i" or x.whole_type == np.int64 for x in recipe.tensors)
     for x in recipe.tensors:
         if x is None:
             given.append("")
         elif isinstance(x.held, np.ndarray):
-            given.append(file.constant(x.held.astype(np.int64) if x.kind == "i" else x.held))
+            given.append(file.constant(x.held.astype(np.int64) if x.kind == "i" and wide else x.held))
         else:
-            name = next(names)
-            given.append(file.node("Cast", name, to=kinds.BOOL) if x.kind == "b" else name)
+            name, dtype = next(names), np.dtype(bool) if x.kind == "b" else x.whole_type
+            given.append(name if x.kind == "f" or dtype == np.int64 else file.node("Cast", name, to=type_number(dtype)))
     attributes = {
         key: file.onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for key, value in recipe.call.node.attributes.items()
