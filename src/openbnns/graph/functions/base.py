@@ -240,7 +240,7 @@ def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
     if kind == "Mask" and isinstance(given, np.ndarray) and given.dtype.kind in "fiub" and given.dtype != np.float32:
         graph = open_graph()
         return graph.constant(graph.following(given, _as_mask))
-    if kind == "AnyType" or (kind == "Joined" and whole):
+    if kind == "AnyType" or (kind in ("Joined", "Integers") and whole):
         is_whole = isinstance(given, (int, np.integer)) and not isinstance(given, (bool, Size))
         x = value(np.int64(given) if is_whole else given, who)
         return x if kind == "AnyType" or x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
