@@ -116,7 +116,7 @@ scoreboard: install $(VENV)/.test-tools  ## the capabilities that tests prove, f
 
 # Measurements and checks.
 
-.PHONY: bench compare footprint check format fuzz sanitize sanitize-threads stub
+.PHONY: bench compare footprint check format fuzz mutants sanitize sanitize-threads stub
 
 bench: install $(VENV)/.bench-tools  ## operations, products and networks against PyTorch, JAX and onnxruntime; plots in build/bench; BENCH="--quick"
 	$(BIN)/python benchmarks/run.py $(BENCH)
@@ -139,6 +139,9 @@ fuzz: install $(VENV)/.test-tools  ## a minute of random calls and networks; the
 	$(BIN)/python tests/fuzz_c.py
 	$(BIN)/python tests/fuzz_onnx.py
 	$(BIN)/python tests/fuzz_coreml.py
+
+mutants: install $(VENV)/.test-tools  ## plant one fault after the other in a copy of the package: tests must find each; MUTANTS="pool" some
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 sanitize:  ## random calls and tests on a build with sanitizers, about an hour; not part of make test
 	$(MAKE) VENV=.venv-sanitize .venv-sanitize/.test-tools

@@ -240,7 +240,9 @@ def _interpolated(d: Draw) -> Given:
 @arguments("masked_fill")
 def _filled(d: Draw) -> Given:
     whole, part = d.broadcast(2)
-    return given(d.array(*np.broadcast_shapes(whole, part)), d.mask(*part), d.pick(0.5, -2, math.inf if d.special else 3))
+    return given(
+        d.array(*np.broadcast_shapes(whole, part)), d.mask(*part), d.pick(0.5, -2, math.inf if d.special else 3)
+    )
 
 
 @arguments("where")
@@ -764,7 +766,7 @@ def _convolution(d: Draw, axes: int) -> Given:
     kernel = tuple(d.size(1, 3 if axes == 3 else 4) for _ in range(axes))
     x, w = _image(d, axes, groups * inner, 8), d.floats(groups * outer, inner, *kernel, special=False)
     bias = [d.floats(groups * outer, special=False)] if d.shapes.random() < 0.6 else [None]
-    padding = d.pick("same", "valid", _each(d, axes, 0, 3), _each(d, axes, 0, 3))
+    padding = d.pick("same", "same", "valid", _each(d, axes, 0, 3), _each(d, axes, 0, 3))
     stride = 1 if padding == "same" else _each(d, axes, 1, 3)
     return given(x, w, *bias, stride=stride, padding=padding, dilation=_each(d, axes, 1, 2), groups=groups)
 

@@ -75,3 +75,31 @@ def compare(name: str, args: tuple[Any, ...], named: dict[str, Any], seed: int) 
     terms = [(dx * way).sum() for dx, way in zip(ours, ways, strict=True)]
     size = sum(np.abs(dx * way).sum() for dx, way in zip(ours, ways, strict=True))
     np.testing.assert_allclose(sum(terms), (ends[0] - ends[1]) / 2e-6, rtol=2e-3, atol=2e-4 * max(1, size))
+
+
+def test_whole_numbers_beside_floats_become_floats() -> None:
+    """As in PyTorch: an array of floats, or a plain number with a fraction, makes all of them float32; an integer does not."""
+    whole, half = np.array([2**24 + 1, -3]), np.float32([0.5, 0.25])
+    rounded = np.float32([2**24, -3])
+    for name, function in (("add", np.add), ("mul", np.multiply), ("maximum", np.maximum), ("remainder", np.remainder)):
+        for a, b in ((whole, half), (half, whole), (whole, 0.5), (0.5, whole)):
+            y = called(name, (a, b), {})
+            assert y.dtype == np.float32
+            operands = [rounded if x is whole else np.float32(x) for x in (a, b)]
+            np.testing.assert_allclose(y, function(*operands), rtol=1e-6)
+        for a, b in ((whole, 3), (whole, whole.astype(np.int32)), (np.uint8([7, 9]), whole)):
+            y = called(name, (a, b), {})
+            assert y.dtype == np.int64
+            np.testing.assert_array_equal(y, function(a, b))
+
+
+def test_calls_that_differ_in_one_plain_argument_have_programs_of_their_own() -> None:
+    x = np.float32([[3, -2, 0.5]])
+    for _ in range(2):
+        assert F.div(x, 0.0)[0, 0] == np.inf and F.div(x, -0.0)[0, 0] == -np.inf
+        assert (
+            F.sum(x, 1).shape == (1,) and F.sum(x, dim=1, keepdim=True).shape == (1, 1) and F.sum(x, (0, 1)).shape == ()
+        )
+        assert F.add(np.array([5]), 2).dtype == np.int64 and F.add(np.array([5]), 2.0).dtype == np.float32
+        assert F.clamp(x, max=0.25).max() == 0.25 and F.clamp(x, min=0.25).min() == 0.25
+        assert F.pow(np.array([2]), 1)[0] == 2 and F.add(x, True)[0, 0] == 4

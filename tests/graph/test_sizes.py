@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from function_checks import Applied, some
 from openbnns.graph.polynomials import Polynomial
 from openbnns.graph.sizes import FreeSizes, Size, agree, are_at_least, bound, broadcast, expression_of, number_of
+from openbnns.nn import functional as F
 
 NAMES = ("N", "T", "H")
 SIZES = st.fixed_dictionaries({name: st.integers(1, 12) for name in NAMES})
@@ -252,3 +254,16 @@ def test_checks_need_no_guard_in_files() -> None:
     assert not w // 2 - 1 < 2  # decides something
     assert free.without_guards() == {"N": "N", "H": "H", "W": 9}
     assert not agree(n, 3) and free.without_guards()["N"] == 4, "sizes that differ do not pass a check"
+
+
+def test_a_function_may_fix_a_free_size() -> None:
+    """A size that is given as a number is compared with the free one, for as long as the recording is used."""
+
+    def body(x: Any) -> Any:
+        return F.layer_norm(x.transpose(0, 1), 3).transpose(0, 1)
+
+    net, x = Applied(body).eval(), some(3, 4)
+    centred = x - x.mean(0)
+    np.testing.assert_allclose(net(x), centred / np.sqrt((centred**2).mean(0) + 1e-5), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"layer_norm: made for samples that end in \(3,\)"):
+        net(some(2, 4))
