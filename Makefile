@@ -100,8 +100,8 @@ test-core: $(VENV)/.build-tools  ## the C++ tests of the kernels; ISAS=native: t
 	$(WITH_TOOLS) cmake --build build/core
 	$(WITH_TOOLS) ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
-# With GCC, and with Clang, Rust, Swift and Julia if they are here; the last line names those that are not.
-test-c: install $(VENV)/.test-tools $(VENV)/.c-tests-tools  ## the C library: programs in C, C++, Zig, Rust, Swift and Julia
+# With GCC and Zig's Clang, and with another Clang if it is here; the last line names the tools that are not.
+test-c: install $(VENV)/.test-tools $(VENV)/.c-tests-tools  ## the C library: programs in C and C++
 	OPENBNNS_TOOLS="gcc g++ zig cmake pkg-config" $(PYTEST) -n $(WORKERS) $(wildcard tests/c/test_*.py)
 
 # The first run in a root of Debian 13 takes about 2 minutes and 2.6 GB in the user's cache.

@@ -15,9 +15,7 @@ from functools import cache
 from pathlib import Path
 
 PROGRAMS = {
-    **{name: (name,) for name in ("gcc", "g++", "clang", "clang++", "cmake", "julia")},
-    "rust": ("rustc",),
-    "swift": ("swiftc",),
+    **{name: (name,) for name in ("gcc", "g++", "clang", "clang++", "cmake")},
     "pkg-config": ("pkg-config", "pkgconf"),
 }
 OTHER_PYTHON = "another Python"

@@ -1,4 +1,4 @@
-"""Programs in C, C++, Zig, Rust, Swift and Julia, and hosts that have Python: built with the library that is installed, and run.
+"""Programs in C and C++, and hosts that have Python: built with the library that is installed, and run.
 
 GCC is always here, because building the package needs it; other compilers are used if they are here, and then really
 (``c_tools.py``). ``make test-c`` brings Zig, CMake and pkg-config.
@@ -113,69 +113,6 @@ def test_every_function_of_the_header_is_in_the_library(tmp_path: Path) -> None:
     source = tmp_path / "all.c"
     source.write_text("\n".join([*lines, "  return found == NULL;", "}", ""]))
     output_of(built(C_COMPILERS[0], source, tmp_path))
-
-
-# Other languages.
-
-
-@dataclass(frozen=True)
-class Language:
-    """How a program is built that is not in C, and the command that runs it."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return self.name
-
-    def build(self, folder: Path) -> list[str | Path]:
-        command: list[str | Path] = getattr(self, f"_build_{self.name}")(folder / self.name)
-        return command
-
-    @property
-    def tool(self) -> tuple[str, ...]:
-        return c_tools.command(self.name) or ()
-
-    def _build_zig(self, program: Path) -> list[str | Path]:
-        source, header = EXAMPLES / "zig" / "threads.zig", INCLUDE / "openbnns" / "bnns.h"
-        translated = program.parent / "bnns.zig"
-        with translated.open("w") as file:
-            subprocess.run([*self.tool, "translate-c", "-lc", f"-I{INCLUDE}", header], stdout=file, check=True)
-        subprocess.run(
-            [*self.tool, "build-exe", "-lc", "--dep", "bnns", f"-Mroot={source}", f"-Mbnns={translated}",
-             f"-L{LIBRARY.parent}", "-lopenbnns", "-rpath", LIBRARY.parent, f"-femit-bin={program}"],
-            check=True,
-        )  # fmt: skip
-        return [program]
-
-    def _build_rust(self, program: Path) -> list[str | Path]:
-        source = EXAMPLES / "rust" / "threads.rs"
-        subprocess.run(
-            [*self.tool, "-D", "warnings", "-O", source, "-L", LIBRARY.parent, "-o", program, "-C",
-             f"link-arg=-Wl,-rpath,{LIBRARY.parent}"],
-            check=True,
-        )  # fmt: skip
-        return [program]
-
-    def _build_swift(self, program: Path) -> list[str | Path]:
-        source = EXAMPLES / "swift" / "layer.swift"
-        subprocess.run(
-            [*self.tool, source, "-o", program, "-I", INCLUDE, "-L", LIBRARY.parent, "-Xlinker", "-rpath", "-Xlinker",
-             LIBRARY.parent],
-            check=True,
-        )  # fmt: skip
-        return [program]
-
-    def _build_julia(self, _: Path) -> list[str | Path]:
-        return [*self.tool, "--startup-file=no", EXAMPLES / "julia" / "layer.jl", LIBRARY]
-
-
-LANGUAGES = [Language(name) for name in ("zig", "rust", "swift", "julia") if c_tools.command(name)]
-
-
-@pytest.mark.parametrize("language", LANGUAGES, ids=str)
-def test_other_languages(language: Language, tmp_path: Path) -> None:
-    """Zig and Rust with four threads each, Swift with the module Accelerate, Julia; each program checks its numbers."""
-    assert "all numbers are right" in output_of(*language.build(tmp_path))
 
 
 def test_tools_that_were_promised_are_here() -> None:
