@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a fresh machine: `make train` and `make test`. `make help` lists the others.
-# Needs python3 (3.10 or newer) with venv, GCC 11 or newer or Clang, and make.
+# Needs python3 (3.11 or newer) with venv, GCC 11 or newer or Clang, and make.
 
 PYTHON ?= python3
 NUMPY ?= numpy

@@ -4,7 +4,7 @@ Zig's Clang compiles against the headers and the symbol versions of an old C lib
 statically, so that a wheel needs nothing but the C library, in this version or any later one. One folder of object files
 serves all Pythons: kernels do not depend on Python and are compiled once per target.
 
-Without names, all interpreters from 3.10 to 3.14 are used that are in the search path, lie beside the one that runs this, or
+Without names, all interpreters from 3.11 to 3.14 are used that are in the search path, lie beside the one that runs this, or
 are in build/pythons, where tools/roots/compile_python.sh and unpack_python.sh put them.
 They also serve for other processors of 64 bits, because Python's headers say the same there.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from zig import ROOT, TARGETS, Target, cmake_definitions
 
-VERSIONS = [*(f"3.{minor}" for minor in range(10, 15)), "3.13t", "3.14t"]  # the last two are free-threaded
+VERSIONS = [*(f"3.{minor}" for minor in range(11, 15)), "3.13t", "3.14t"]  # the last two are free-threaded
 BUILD = "from scikit_build_core.build import build_wheel; import json, sys; build_wheel(sys.argv[1], json.loads(sys.argv[2]))"
 
 
@@ -64,10 +64,7 @@ def build_tools() -> Path:
     folder = ROOT / "build" / "wheels" / "tools"
     if not folder.exists():
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder]
-        for_the_oldest = ["exceptiongroup", "tomli", "--no-binary=tomli"]  # compiled, it would be for one Python
-        subprocess.run(
-            [*install, "scikit-build-core>=0.10", "nanobind>=2.4", "wheel>=0.44", *for_the_oldest], check=True
-        )
+        subprocess.run([*install, "scikit-build-core>=0.10", "nanobind>=2.4", "wheel>=0.44"], check=True)
     return folder
 
 

@@ -12,14 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    from pip._vendor import tomli as tomllib  # type: ignore[no-redef]
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
@@ -31,7 +27,7 @@ def groups() -> dict[str, list[Any]]:
     project = table["project"]
     return {
         "run": project["dependencies"],
-        "build": [*table["build-system"]["requires"], *project["optional-dependencies"]["train"], *missing],
+        "build": [*table["build-system"]["requires"], *missing],
         **project["optional-dependencies"],
         **table["dependency-groups"],
     }

@@ -157,7 +157,7 @@ class MembersMeta(enum.EnumMeta):
 
     def __getattr__(cls, name: str) -> Any:
         members = cls.__dict__.get("_member_map_", {})
-        if name in members:  # how Python 3.10 finds them
+        if name in members:  # how Python 3.11 finds them
             return members[name]
         if name.startswith("_"):
             raise AttributeError(name)

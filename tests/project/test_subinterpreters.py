@@ -16,7 +16,7 @@ PROGRAM = """
 import sys
 
 def in_subinterpreter(isolated):
-    "Python 3.10 to 3.14 call the same by different names."
+    "Python 3.11 to 3.14 call the same by different names."
     if sys.version_info >= (3, 13):
         import _interpreters as interpreters
         interpreters.exec(interpreters.create("isolated" if isolated else "legacy"), load)

@@ -20,6 +20,7 @@ from typing import (
     SupportsIndex,
     TypeVar,
     cast,
+    dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
@@ -32,13 +33,6 @@ from .._spelling import did_you_mean
 
 if TYPE_CHECKING:
     from inspect import Signature
-
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform(**_options):
-        """Tell type checkers that fields are keyword arguments of the constructor; does nothing at run time."""
-        return lambda struct_class: struct_class
 
 
 Element = TypeVar("Element")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from .parameter import Parameter
 from .passes import drop_unused, fuse, share_equal, take_apart
 from .sizes import AnySize, FreeSizes, Size
 from .tensor import FLOAT32, INT64, Array, Tensor, inexact, recorded_graph
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _EXAMPLES = 32  # of numbers that runs compute, that a recording begins with
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .calls import Calls, by_element
 from .parameter import Parameter
 from .tensor import FLOAT32, INT64, Array, Tensor
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 NO_MEMORY: Array = np.empty(0, np.float32)
 _MADE = 8  # layers that an operation keeps, each for other sizes

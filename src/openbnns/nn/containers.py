@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from ..graph.parameter import Parameter
 from ..graph.tensor import Tensor
 from .module import Layer, Module, check_module, nested
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
 
     class Part(Module):
         """The type of a module in a container for type checkers: any module, with the parameters that most have."""

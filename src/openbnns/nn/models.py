@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from .._listing import of_module as _of_module
 from .._spelling import nearest
@@ -112,7 +110,8 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     ``out_features = "classes"`` stands for the number of classes of the data. Parameters that take more than 1 GiB are refused
     before memory is taken for them, unless ``OPENBNNS_MEMORY_LIMIT`` says otherwise.
     """
-    toml = _toml_reader(path)
+    import tomllib
+
     try:
         with open_regular(path, ModelError) as (file, size):
             if size > _LARGEST_FILE:
@@ -123,7 +122,7 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: is not valid TOML: {error}.") from None
     try:
-        table = toml.loads(text)
+        table = tomllib.loads(text)
     except (ValueError, ArithmeticError, RecursionError) as error:  # dates, numbers and depths that do not exist
         raise ModelError(f"{path}: is not valid TOML: {error}.") from None
     for name in table:
@@ -145,16 +144,6 @@ def require_room(network: Module, source: str) -> None:
         f"{source}: what the layers give for one sample, up to {largest} numbers,",
         ModelError,
     )
-
-
-def _toml_reader(path: Any) -> Any:
-    """The TOML reader: that of the standard library from Python 3.11 on, else the package ``tomli``."""
-    for name in ("tomllib", "tomli"):
-        try:
-            return import_module(name)
-        except ModuleNotFoundError:
-            continue
-    raise ModelError(f"{path}: Python 3.10 reads TOML with the package tomli. Run: pip install tomli")
 
 
 __all__ = ["NAMED", "ModelError", "cnn", "from_file", "mlp", "tabular", "transformer"]

@@ -174,7 +174,7 @@ def collect(
         kinds={} if network is None else {path: type(module).__name__ for path, module in network.named_modules()},
         parameters=0 if network is None else sum(p.size for p in network.parameters()),
         profile=_profiled(network, samples, settings, profile), notes=tuple(notes), machine=describe(),
-        written=f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M UTC}",
+        written=f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M UTC}",
         sections=tuple(sections), **scored,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from ..tensor import Array, Tensor
 from .base import IN_PLACE, Sizes, wanted
 from .fused import MadeLayer, NormalizedOperation
 from .window import Window, as_images, image_shape
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @lru_cache(1024)
