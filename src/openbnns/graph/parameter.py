@@ -189,7 +189,7 @@ class Parameter(Expression):
                 return array
             if self._held is not None and self._held() is not None:
                 self._shared = True  # there is still a view of the memory, but not through this array
-            held = self.array.view()
+            held: Any = self.array.view()
             # Every view of this array, however it is made, has its memory from `held`, and keeps it alive.
             array = np.asarray(memoryview(held))
             self._held, self._shown = weakref.ref(held), weakref.ref(array)

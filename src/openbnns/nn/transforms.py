@@ -348,7 +348,7 @@ class Normalize(Transform):
     def evaluate(self, samples: Array) -> Array:
         shape = [1] * samples.ndim
         shape[self.axis] = -1
-        numbers = [np.float32(values) for values in (self.mean, self.deviation)]
+        numbers = [np.asarray(values, np.float32) for values in (self.mean, self.deviation)]
         for values, what in zip(numbers, ("mean", "deviation"), strict=True):
             if values.size not in (1, samples.shape[self.axis]):
                 raise ValueError(

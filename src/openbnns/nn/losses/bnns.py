@@ -38,7 +38,7 @@ class BNNSLoss(NativeLoss):
     2.0
     """
 
-    _reductions = ("none", "sum", "mean", "weighted_mean", "non_zero_weight_mean")
+    _reductions: tuple[str, ...] = ("none", "sum", "mean", "weighted_mean", "non_zero_weight_mean")
     _mean_counts_all = True
 
     def __init__(self, function: LossFunction, *, reduction: BNNSReduction = "mean") -> None:

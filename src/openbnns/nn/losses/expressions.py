@@ -59,7 +59,7 @@ class ExpressionLoss(Loss):
         for array, target in zip(outputs, bound.outputs, strict=True):
             np.copyto(target, array)
         bound.take(targets)
-        value = bound.run(weights)
+        value: Any = bound.run(weights)
         if self.reduction == "none":
             value = bound.losses.copy()
         gradients = tuple(np.array(gradient) for gradient in bound.gradients)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .... import InterpolationMethod
@@ -125,7 +127,8 @@ def _resize(b: ProgramBuilder, op: Resize) -> None:
     x, why = b.get(op.inputs[0]), "Core ML resizes images of known sizes, or by whole factors"
     factors = [_factor(n, m) for n, m in zip(op.inputs[0].shape[2:], op.output.shape[2:], strict=True)]
     if len(factors) == 2 and all(factors) and not op.align_corners:
-        scales = {"scale_factor_height": np.float32(factors[0]), "scale_factor_width": np.float32(factors[1])}
+        high, wide = map(np.float32, factors)
+        scales: dict[str, Any] = {"scale_factor_height": high, "scale_factor_width": wide}
         linear = op.method is InterpolationMethod.LINEAR
         scaled = b("upsample_bilinear", x=x, align_corners=False, **scales) if linear else None
         b.set(op.output, scaled or b("upsample_nearest_neighbor", x=x, **scales))

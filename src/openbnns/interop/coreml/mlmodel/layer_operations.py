@@ -155,7 +155,7 @@ def _global_pooling3d(w: Writer, m: Message, xs: list[Value]) -> Value:
 def _upsample(w: Writer, m: Message, xs: list[Value]) -> Value:
     times: list[float] = [*m.integers(1)] or [float(n) for n in m.floats(7)] or [1, 1]
     rows, columns = (np.float32(n) if isinstance(n, float) else np.int32(n) for n in times)
-    sizes = {"scale_factor_height": rows, "scale_factor_width": columns}
+    sizes: dict[str, Any] = {"scale_factor_height": rows, "scale_factor_width": columns}
     if m.integer(5) == 0:
         return w("upsample_nearest_neighbor", x=xs[0], **sizes)
     if m.integer(6) == 0:
@@ -180,7 +180,7 @@ def _resize(w: Writer, m: Message, xs: list[Value]) -> Value:
 @layer(batchnorm=160)
 def _batchnorm(w: Writer, m: Message, xs: list[Value]) -> Value:
     count = m.integer(1)
-    settings = {
+    settings: dict[str, Any] = {
         "gamma": weight(m, 15, (count,)) if m.has(15) else None, "beta": weight(m, 16, (count,)) if m.has(16) else None,
         "epsilon": np.float32(m.number(10) or 1e-5),
     }  # fmt: skip
@@ -253,7 +253,8 @@ def _activation(w: Writer, m: Message, xs: list[Value]) -> Value:
     if number not in _ACTIVATIONS:
         raise Refused(f"the activation with number {number} is not supported.")
     kind, names = _ACTIVATIONS[number]
-    return w(kind, x=xs[0], **{name: np.float32(p.number(i)) for i, name in enumerate(names.split(), 1)})
+    values: dict[str, Any] = {name: np.float32(p.number(i)) for i, name in enumerate(names.split(), 1)}
+    return w(kind, x=xs[0], **values)
 
 
 @layer(unary=220)
@@ -569,7 +570,7 @@ def _reverse(w: Writer, m: Message, xs: list[Value]) -> Value:
 
 @layer(reverseSeq=965)
 def _reverse_sequence(w: Writer, m: Message, xs: list[Value]) -> Value:
-    axes = {"batch_axis": np.int32(m.signed(1)), "seq_axis": np.int32(m.signed(2))}
+    axes: dict[str, Any] = {"batch_axis": np.int32(m.signed(1)), "seq_axis": np.int32(m.signed(2))}
     return w("reverse_sequence", x=xs[0], lengths=w.whole(xs[1]), **axes)
 
 
@@ -672,7 +673,7 @@ def _where(w: Writer, m: Message, xs: list[Value]) -> Value:
 def _one_hot(w: Writer, m: Message, xs: list[Value]) -> Value:
     if len(xs) > 1:
         raise Refused("settings that are computed are not supported.")
-    values = {"on_value": np.float32(m.number(3, 0.0)), "off_value": np.float32(m.number(4))}
+    values: dict[str, Any] = {"on_value": np.float32(m.number(3, 0.0)), "off_value": np.float32(m.number(4))}
     size = np.int32(m.integer(1))
     return w("one_hot", indices=w.whole(xs[0]), one_hot_vector_size=size, axis=np.int32(m.signed(2)), **values)
 
