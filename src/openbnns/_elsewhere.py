@@ -37,10 +37,11 @@ NAMES = {
     "HingeLoss": _LOSS.format("hinge()"),
     "CosineDistanceLoss": _LOSS.format("cosine_distance()"),
     "YoloLoss": _LOSS.format("yolo(parameters)"),
+    "ConvClassifier": "Use nn.Sequential with nn.Conv2d, and nn.Trainer.",
     "LearningRates": _RATES,
     "find_learning_rate": _RATES,
 }
-"""Names that are not in ``openbnns.nn``, or not methods of its trainer."""
+"""Names that are not in ``openbnns.nn`` or ``openbnns.sklearn``, or not methods of a trainer."""
 
 WORDS = {
     "completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all.",

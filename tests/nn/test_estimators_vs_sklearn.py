@@ -7,29 +7,37 @@ import importlib
 import pickle
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
+import scipy.special
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits, load_wine, make_multilabel_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neural_network import MLPClassifier as TheirClassifier
 from sklearn.neural_network import MLPRegressor as TheirRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import openbnns.sklearn
 from helpers import Array
-from openbnns.sklearn import ConvClassifier, MLPClassifier, MLPRegressor
+from openbnns import coreml, nn
+from openbnns.sklearn import MLPClassifier, MLPRegressor, _estimator
+from source_networks import compile_and_run
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]
 
-ESTIMATORS = [MLPClassifier, MLPRegressor, ConvClassifier]
+ESTIMATORS = [MLPClassifier, MLPRegressor]
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -108,10 +116,10 @@ def test_the_same_steps_as_scikit_learn(wine: tuple[Array, ...]) -> None:
         )
         for kind, network in (("weight", theirs.coefs_), ("bias", theirs.intercepts_)):
             for parameter, values in zip(
-                (p for name, p in ours._network.named_parameters() if name.endswith(kind)), network, strict=True
+                (p for name, p in ours.network_.named_parameters() if name.endswith(kind)), network, strict=True
             ):
                 parameter.data[...] = values.T
-        ours._optimizer = ours._make_optimizer(ours._network)  # both begin anew
+        ours._optimizer = ours._make_optimizer(ours.network_)  # both begin anew
         del theirs._optimizer
         penalties = []
         for _ in range(6):
@@ -166,16 +174,111 @@ def test_rates_and_words() -> None:
     assert model.classes_.tolist() == ["other", "red", "white"]
 
 
-def test_images() -> None:
-    x, y = load_digits(return_X_y=True)
-    model = ConvClassifier((4,), hidden_layer_sizes=(), learning_rate_init=0.02, max_iter=8, tol=0, random_state=0)
-    assert model.fit(x[:600] / 16, y[:600]).score(x[600:900] / 16, y[600:900]) > 0.75
-    same = clone(model).set_params(image_shape=(8, 8)).fit(x[:600] / 16, y[:600])
-    np.testing.assert_array_equal(same.predict_proba(x[:9] / 16), model.predict_proba(x[:9] / 16))
-    with pytest.raises(ValueError, match="which has 48 pixels, but X has 64 features"):
-        clone(model).set_params(image_shape=(3, 4, 4)).fit(x, y)
-    with pytest.raises(ValueError, match=r"image_shape is 64. Use \(height, width\)"):
-        clone(model).set_params(image_shape=64).fit(x, y)
+@pytest.mark.parametrize("form", ["csr_matrix", "csr_array", "csc_matrix", "coo_array"])
+def test_sparse_samples_train_the_same_weights(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit those of the samples written out, whole or a few batches at a time."""
+    draw = np.random.RandomState(0)
+    x = np.where(draw.random_sample((230, 40)) < 0.1, draw.standard_normal((230, 40)), 0).astype(np.float32)
+    y = (x[:, :20].sum(1) > x[:, 20:].sum(1)).astype(int)
+    sparse = getattr(scipy.sparse, form)(x)
+    options: dict[str, Any] = {"batch_size": 32, "max_iter": 3, "random_state": 0}
+    for portion in (1 << 22, 32 * 40 * 2):
+        monkeypatch.setattr(_estimator, "_PORTION", portion)
+        for kind, more in ((MLPClassifier, {}), (MLPRegressor, {}), (MLPClassifier, {"early_stopping": True})):
+            whole, ours = (kind(**options, **more).fit(rows, y) for rows in (x, sparse))
+            for model, rows in ((whole, x), (ours, sparse)):
+                model.partial_fit(rows, y)
+            for a, b in zip(whole.coefs_ + whole.intercepts_, ours.coefs_ + ours.intercepts_, strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert whole.loss_curve_ == ours.loss_curve_ and whole.validation_scores_ == ours.validation_scores_
+            for name in ("predict", "predict_proba", "predict_log_proba"):
+                if hasattr(whole, name):
+                    np.testing.assert_array_equal(getattr(whole, name)(x), getattr(ours, name)(sparse))
+
+
+def test_sparse_samples_are_not_written_out_at_once() -> None:
+    """20,000 rows of 5,000 numbers would take 400 MB."""
+    x = scipy.sparse.random(20_000, 5_000, density=1e-4, format="csr", dtype=np.float32, random_state=0)
+    y = np.asarray(x[:, :2500].sum(1)).ravel() > 0
+    tracemalloc.start()
+    model = MLPClassifier((4,), max_iter=1, random_state=0).fit(x, y)
+    model.predict(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6, peak
+
+
+def test_sparse_targets_are_refused(wine: tuple[Array, ...]) -> None:
+    a, _, c, _ = wine
+    with pytest.raises(
+        TypeError, match=r"MLPClassifier: y is a sparse matrix, but only X may be one\. Pass y\.toarray\(\)"
+    ):
+        MLPClassifier().fit(a, scipy.sparse.csr_matrix(np.eye(3)[c]))
+
+
+def test_the_network_is_one_like_any_other(wine: tuple[Array, ...], tmp_path: Path) -> None:
+    a, b, c, d = wine
+    names = np.array(["red", "white", "other"])
+    model = MLPClassifier((16,), learning_rate_init=0.02, max_iter=40, random_state=0).fit(a, names[c])
+    said = model.network_.predict(b.astype(np.float32))
+    np.testing.assert_allclose(said.probabilities, model.predict_proba(b), atol=1e-6)
+    np.testing.assert_array_equal(said.labels, model.predict(b))
+    model.network_.save_model(tmp_path / "m.safetensors")
+    assert (
+        nn.load_model(tmp_path / "m.safetensors").predict(b.astype(np.float32)).labels.tolist() == said.labels.tolist()
+    )
+    nn.Trainer(model.network_, "cross_entropy", nn.Adam(0.01), quiet=True).fit(
+        a.astype(np.float32), np.searchsorted(model.classes_, names[c]), epochs=3
+    )  # what is trained further is what the estimator predicts with
+    assert not np.array_equal(model.predict_proba(b), said.probabilities) and model.score(b, names[d]) > 0.9
+    labels = MLPClassifier(max_iter=2).fit(a, np.eye(3)[c])
+    assert labels.network_.model_card.task == "multilabel"
+    assert MLPRegressor(max_iter=2).fit(a, c).network_.model_card.task == "regression"
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'ConvClassifier'\. Use nn\.Sequential with nn\.Conv2d, and"
+    ):
+        openbnns.sklearn.ConvClassifier  # noqa: B018
+
+
+def test_a_table_with_words_and_gaps_ends_in_core_ml_onnx_and_c(tmp_path: Path) -> None:
+    """The features of the preparation go into the exported network: all give the probabilities of the pipeline."""
+    import onnxruntime
+
+    draw = np.random.RandomState(0)
+    kind = draw.randint(0, 3, 300)
+    sizes = np.float64([[5, 2], [6, 1.5], [5.5, 3]])[kind] + draw.normal(0, 0.4, (300, 2))
+    sizes[draw.random_sample(sizes.shape) < 0.1] = np.nan
+    colours = np.where(draw.random_sample(300) < 0.7, np.array(["white", "blue", "red"])[kind], "white")
+    x, y = np.column_stack([sizes.astype(object), colours]), np.array(["iris", "lily", "rose"])[kind]
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), [0, 1]),
+            ("words", OneHotEncoder(handle_unknown="ignore"), [2]),
+        ],
+        sparse_threshold=1.0,
+    )
+    model = make_pipeline(columns, MLPClassifier((16,), learning_rate_init=0.02, max_iter=40, random_state=0))
+    assert model.fit(x[:200], y[:200]).score(x[200:], y[200:]) > 0.85
+    expected, sparse = model.predict_proba(x[200:]), model[:-1].transform(x[200:])
+    assert scipy.sparse.issparse(sparse)
+    features, network = sparse.toarray().astype(np.float32), model[-1].network_
+
+    network.to_onnx(tmp_path / "m.onnx")
+    (scores,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"input": features})
+    np.testing.assert_allclose(scipy.special.softmax(scores, 1), expected, atol=1e-5)
+
+    core_ml = coreml.MLModel(network.to_coreml(tmp_path / "m.mlpackage").path)
+    for row, probabilities in zip(features[:20], expected, strict=False):
+        said = core_ml.predict({"input": row[None]})
+        assert said["classLabel"] == model.classes_[probabilities.argmax()]
+        told = [said["classLabel_probs"][name] for name in model.classes_]
+        np.testing.assert_allclose(told, probabilities, atol=1e-5)
+
+    network.to_c(tmp_path)
+    features[:1].tofile(tmp_path / "input")
+    compile_and_run(tmp_path, INPUT_TYPE="float", INPUT_BYTES=features[:1].nbytes, OUTPUT_BYTES=12)
+    scores = np.fromfile(tmp_path / "output", np.float32)
+    np.testing.assert_allclose(scipy.special.softmax(scores), expected[0], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +310,7 @@ def test_too_few_epochs_are_told(wine: tuple[Array, ...]) -> None:
 
 
 def test_examples_of_docstrings_run() -> None:
-    for name in ("", ".mlp", ".convolution"):
+    for name in ("", ".mlp"):
         assert doctest.testmod(importlib.import_module(f"openbnns.sklearn{name}")).failed == 0
 
 
@@ -217,7 +320,7 @@ def test_nothing_imports_scikit_learn_by_itself() -> None:
     missing = "import sys; sys.modules['sklearn'] = None; import openbnns.sklearn"
     result = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True)
     assert 'pip install "openbnns[sklearn]"' in result.stderr
-    assert openbnns.sklearn.__all__ == ["ConvClassifier", "MLPClassifier", "MLPRegressor"]
+    assert openbnns.sklearn.__all__ == ["MLPClassifier", "MLPRegressor"]
 
 
 def test_predictions_of_several_threads(wine: tuple[Array, ...]) -> None:

@@ -159,5 +159,7 @@ def test_distributed_training() -> None:
 
 
 @pytest.mark.peers
-def test_sklearn_pipeline(examples: None) -> None:
-    assert importlib.import_module("sklearn_pipeline").main() > 0.8
+def test_sklearn_pipeline(examples: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert importlib.import_module("sklearn_pipeline").main(str(tmp_path)) > 0.85
+    assert re.search(r"^Core ML says (iris|lily|rose)$", capsys.readouterr().out, re.MULTILINE)
+    assert {path.name for path in tmp_path.iterdir()} == {"c", "flowers.mlpackage", "flowers.onnx"}

@@ -17,7 +17,14 @@ from importlib.util import find_spec as _find_spec
 if _find_spec("sklearn") is None:
     raise ImportError('openbnns.sklearn needs scikit-learn. Run: pip install "openbnns[sklearn]"')
 
-from .convolution import ConvClassifier
 from .mlp import MLPClassifier, MLPRegressor
 
-__all__ = ["ConvClassifier", "MLPClassifier", "MLPRegressor"]
+__all__ = ["MLPClassifier", "MLPRegressor"]
+
+
+def __getattr__(name: str) -> object:
+    """Say where a name is that is not here."""
+    from .._elsewhere import NAMES
+
+    hint = f" {NAMES[name]}" if name in NAMES else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -1,4 +1,4 @@
-"""The base of all estimators: training of a network under the rules of scikit-learn."""
+"""The base of the estimators: training of a multilayer perceptron under the rules of scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
@@ -21,7 +22,11 @@ from ..nn.predictions import run_all
 
 Array = np.ndarray[Any, Any]
 
+Samples = Any
+"""Rows of numbers: an array, or a sparse matrix by rows."""
+
 _ROWS = 512  # that are predicted at a time
+_PORTION = 1 << 22  # numbers of sparse rows that are written out at a time for training
 _LARGEST_BATCH = 200  # what "auto" means in scikit-learn
 Solver = Literal["adam", "adamw", "sgd", "rmsprop"]
 Activation = Literal["identity", "logistic", "tanh", "relu", "gelu", "silu", "elu"]
@@ -39,9 +44,11 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """An estimator that is a network. Subclasses say which network, which loss and what the targets are."""
+class Perceptron(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+    """Linear layers with an activation between them. Subclasses say which loss and what the targets are."""
 
+    network_: nn.Module
+    """The network, to look at, to train further, and to export; its outputs are scores of classes, or numbers."""
     n_iter_: int
     """Epochs that were trained."""
     t_: int
@@ -53,39 +60,101 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     best_validation_score_: float
     _waited: int  # epochs without anything better
 
-    @abstractmethod
-    def _make_network(self, sample: tuple[int, ...], outputs: int) -> nn.Module:
-        """The network, not built yet, for samples of this shape."""
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (100,),
+        activation: Activation = "relu",
+        *,
+        solver: Solver = "adam",
+        alpha: float = 0.0001,
+        batch_size: int | Literal["auto"] = "auto",
+        learning_rate: Rate = "constant",
+        learning_rate_init: float = 0.001,
+        power_t: float = 0.5,
+        max_iter: int = 200,
+        random_state: Any = None,
+        tol: float = 1e-4,
+        verbose: bool = False,
+        warm_start: bool = False,
+        momentum: float = 0.9,
+        nesterovs_momentum: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        n_iter_no_change: int = 10,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.learning_rate_init = learning_rate_init
+        self.power_t = power_t
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.momentum = momentum
+        self.nesterovs_momentum = nesterovs_momentum
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.n_iter_no_change = n_iter_no_change
+
+    def _make_network(self, outputs: int) -> nn.Module:
+        layers: list[nn.Module] = []
+        for size in self._sizes("hidden_layer_sizes"):
+            layers += [nn.Linear(size, weight_init="xavier_uniform"), ACTIVATIONS[self.activation]()]
+        return nn.Sequential(*layers, nn.Linear(outputs, weight_init="xavier_uniform"))
 
     @abstractmethod
     def _score(self, outputs: Array, targets: Array) -> float:
         """The quality of outputs, for early stopping; more is better."""
 
-    def _fit(self, x: Array, y: Array, loss: nn.losses.LossName, outputs: int, *, epochs: int, fresh: bool) -> None:
+    def _fit(self, x: Samples, y: Array, loss: nn.losses.LossName, outputs: int, *, epochs: int, fresh: bool) -> None:
         """Train on float32 samples; ``fresh`` begins with new weights."""
         if fresh:
             self._begin(x, outputs)
         train_x, train_y, held_out = self._validation(x, y, wanted=epochs > 1)
-        size = self._batch_size(len(train_x))
+        count, features = train_x.shape
+        size = self._batch_size(count)
         self._set_penalty(size)
-        sizes = {size, len(train_x) % size or size}
-        steps = {number: self._network.compile_step(loss, self._optimizer, number) for number in sizes}
+        sizes = {size, count % size or size}
+        steps = {number: self.network_.compile_step(loss, self._optimizer, number) for number in sizes}
         converged, best = False, None
-        shuffled = np.empty_like(train_x), np.empty_like(train_y)  # once: fresh memory costs as much as a step
+        portion = min(count, max(1, _PORTION // (size * features)) * size) if issparse(x) else count
+        # Once: fresh memory costs as much as a step.
+        shuffled = np.empty((portion, features), np.float32), np.empty((portion, *train_y.shape[1:]), train_y.dtype)
         for _ in range(epochs):
-            order = self._random.permutation(len(train_x))
-            for array, place in zip((train_x, train_y), shuffled, strict=True):
-                np.take(array, order, axis=0, out=place, mode="clip")  # which needs no buffer
-            self._train_epoch(steps, size, *shuffled)
+            losses = list[float]()
+            order = self._random.permutation(count)
+            for start in range(0, count, portion):
+                rows = order[start : start + portion]
+                batches, targets = (place[: len(rows)] for place in shuffled)
+                if issparse(train_x):
+                    train_x[rows].toarray(out=batches)
+                else:
+                    np.take(train_x, rows, axis=0, out=batches, mode="clip")  # which needs no buffer
+                np.take(train_y, rows, axis=0, out=targets, mode="clip")
+                losses += steps[size].epoch(batches, targets)
+                if rest := len(rows) % size:
+                    losses += steps[rest].epoch(batches[-rest:], targets[-rest:])
+            self._end_epoch(losses, size, count)
             better = self._note(held_out)
             if held_out is not None and self.validation_scores_[-1] == self.best_validation_score_:
-                best = {name: array.copy() for name, array in self._network.state_dict().items()}
+                best = {name: array.copy() for name, array in self.network_.state_dict().items()}
             self._waited = 0 if better else self._waited + 1
             if self._waited > self.n_iter_no_change and not self._goes_on(held_out is not None):
                 converged = True
                 break
         if best is not None:
-            self._network.load_state_dict(best)
+            self.network_.load_state_dict(best)
         if epochs > 1 and not converged:
             warnings.warn(
                 f"{type(self).__name__}: max_iter={self.max_iter} epochs are done, but the training has not converged yet. Raise "
@@ -94,15 +163,12 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
                 stacklevel=4,
             )
 
-    def _train_epoch(self, steps: dict[int, Any], size: int, x: Array, y: Array) -> None:
-        """All samples once, in their order."""
-        whole = len(x) // size * size
-        total = size * sum(steps[size].epoch(x, y))
-        if whole < len(x):
-            total += (len(x) - whole) * sum(steps[len(x) - whole].epoch(x[whole:], y[whole:]))
-        self.loss_ = total / len(x)
+    def _end_epoch(self, losses: list[float], size: int, count: int) -> None:
+        """Count an epoch with these losses of batches, of which the last one may be smaller."""
+        whole = count // size
+        self.loss_ = (size * sum(losses[:whole]) + count % size * sum(losses[whole:])) / count
         self.n_iter_ += 1
-        self.t_ += len(x)
+        self.t_ += count
         if not math.isfinite(self.loss_):
             raise ValueError(
                 f"{type(self).__name__}: the loss became {self.loss_} in epoch {self.n_iter_}. Scale the samples, for instance "
@@ -112,7 +178,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if self.solver == "sgd" and self.learning_rate == "invscaling":
             self._optimizer.learning_rate = self.learning_rate_init / (self.t_ + 1) ** self.power_t
 
-    def _note(self, held_out: tuple[Array, Array] | None) -> bool:
+    def _note(self, held_out: tuple[Samples, Array] | None) -> bool:
         """Print and keep the result of the epoch; True if it was better than those before."""
         if self.verbose:
             print(f"Iteration {self.n_iter_}, loss = {self.loss_:.8f}")
@@ -143,11 +209,11 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             )
         return False
 
-    def _begin(self, x: Array, outputs: int) -> None:
+    def _begin(self, x: Samples, outputs: int) -> None:
         self._random = check_random_state(self.random_state)
-        network = self._make_network(x.shape[1:], outputs)
+        network = self._make_network(outputs)
         network.build(x.shape[1:], seed=self._next_seed())
-        self._network = network
+        self.network_ = network
         self._optimizer = self._make_optimizer(network)
         self.n_outputs_ = outputs
         self.n_iter_ = self.t_ = 0
@@ -160,7 +226,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _next_seed(self) -> int:
         return int(self._random.randint(2**31 - 1))
 
-    def _validation(self, x: Array, y: Array, *, wanted: bool) -> tuple[Array, Array, tuple[Array, Array] | None]:
+    def _validation(self, x: Samples, y: Array, *, wanted: bool) -> tuple[Samples, Array, tuple[Samples, Array] | None]:
         if not (self.early_stopping and wanted):
             return x, y, None
         stratify = y if y.ndim == 1 else None  # classes
@@ -194,22 +260,27 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _scores(self, x: Any) -> Array:
         """The network's outputs for samples, which are validated first."""
         check_is_fitted(self, "n_iter_")
-        return self._outputs(self._samples(x, reset=False))
+        return self._outputs(validate_data(self, x, dtype=np.float32, reset=False, order="C", accept_sparse="csr"))
 
-    def _outputs(self, samples: Array) -> Array:
-        outputs: Array = run_all(self._network, [samples], _ROWS)
-        return outputs
+    def _outputs(self, samples: Samples) -> Array:
+        if not issparse(samples):
+            outputs: Array = run_all(self.network_, [samples], _ROWS)
+            return outputs
+        starts = range(0, samples.shape[0], _ROWS)
+        return np.concatenate([self._outputs(samples[start : start + _ROWS].toarray()) for start in starts])
 
-    def _samples(self, x: Any, *, reset: bool) -> Array:
-        """Samples as the network takes them."""
-        checked: Array = validate_data(self, x, dtype=np.float32, reset=reset, order="C")
-        return checked
-
-    def _samples_and_targets(self, x: Any, y: Any, *, reset: bool, **options: Any) -> tuple[Array, Array]:
+    def _samples_and_targets(self, x: Any, y: Any, *, reset: bool, **options: Any) -> tuple[Samples, Array]:
+        if issparse(y):
+            raise TypeError(f"{type(self).__name__}: y is a sparse matrix, but only X may be one. Pass y.toarray().")
         samples, targets = validate_data(
-            self, x, y, dtype=np.float32, order="C", multi_output=True, reset=reset, **options
+            self, x, y, dtype=np.float32, order="C", accept_sparse="csr", multi_output=True, reset=reset, **options
         )
         return samples, targets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _fresh(self) -> bool:
         """True if fit begins with new weights."""
@@ -225,18 +296,36 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_optimizer" in state:
-            self._optimizer = self._make_optimizer(self._network)
+            self._optimizer = self._make_optimizer(self.network_)
             self._optimizer.load_state_dict(state["_optimizer"])
+
+    @property
+    def coefs_(self) -> list[Array]:
+        """The weights of the layers, each (inputs, outputs) as in scikit-learn."""
+        check_is_fitted(self, "n_iter_")
+        return [p.data.T for name, p in self.network_.named_parameters() if name.endswith("weight")]
+
+    @property
+    def intercepts_(self) -> list[Array]:
+        check_is_fitted(self, "n_iter_")
+        return [p.data for name, p in self.network_.named_parameters() if name.endswith("bias")]
+
+    @property
+    def n_layers_(self) -> int:
+        return len(self.coefs_) + 1
 
     # Parameters.
 
     def _check_parameters(self) -> None:
         """Refuse invalid parameters by name; scikit-learn wants that in fit, not before."""
-        if self.solver == "lbfgs":
+        solver: str = self.solver
+        if solver == "lbfgs":
             raise ValueError(
                 f"{type(self).__name__}: solver='lbfgs' is not available. Use one of {', '.join(SOLVERS)}."
             )
         self._require_choice("solver", SOLVERS)
+        self._require_choice("activation", tuple(ACTIVATIONS))
+        self._sizes("hidden_layer_sizes")
         self._require_choice("learning_rate", RATES)
         self._require_number("alpha", 0)
         self._require_number("learning_rate_init", 0, above=True)

@@ -2,101 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
+from sklearn.utils.validation import column_or_1d
 
 from .. import nn
-from ._classifier import NetworkClassifier
-from ._estimator import ACTIVATIONS, Activation, Array, NetworkEstimator, Rate, Solver
+from ._estimator import Array, Perceptron
 
 
-class _Perceptron(NetworkEstimator):
-    """Linear layers with an activation between them."""
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (100,),
-        activation: Activation = "relu",
-        *,
-        solver: Solver = "adam",
-        alpha: float = 0.0001,
-        batch_size: int | Literal["auto"] = "auto",
-        learning_rate: Rate = "constant",
-        learning_rate_init: float = 0.001,
-        power_t: float = 0.5,
-        max_iter: int = 200,
-        random_state: Any = None,
-        tol: float = 1e-4,
-        verbose: bool = False,
-        warm_start: bool = False,
-        momentum: float = 0.9,
-        nesterovs_momentum: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-8,
-        n_iter_no_change: int = 10,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.learning_rate_init = learning_rate_init
-        self.power_t = power_t
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.momentum = momentum
-        self.nesterovs_momentum = nesterovs_momentum
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.n_iter_no_change = n_iter_no_change
-
-    def _make_network(self, sample: tuple[int, ...], outputs: int) -> nn.Module:
-        layers: list[nn.Module] = []
-        for size in self._sizes("hidden_layer_sizes"):
-            layers += [nn.Linear(size, weight_init="xavier_uniform"), ACTIVATIONS[self.activation]()]
-        return nn.Sequential(*layers, nn.Linear(outputs, weight_init="xavier_uniform"))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._require_choice("activation", tuple(ACTIVATIONS))
-        self._sizes("hidden_layer_sizes")
-
-    @property
-    def coefs_(self) -> list[Array]:
-        """The weights of the layers, each (inputs, outputs) as in scikit-learn."""
-        check_is_fitted(self, "n_iter_")
-        return [p.data.T for name, p in self._network.named_parameters() if name.endswith("weight")]
-
-    @property
-    def intercepts_(self) -> list[Array]:
-        check_is_fitted(self, "n_iter_")
-        return [p.data for name, p in self._network.named_parameters() if name.endswith("bias")]
-
-    @property
-    def n_layers_(self) -> int:
-        return len(self.coefs_) + 1
-
-
-class MLPClassifier(_Perceptron, NetworkClassifier):
+class MLPClassifier(ClassifierMixin, Perceptron):  # type: ignore[misc]
     """A multilayer perceptron that tells classes or labels apart.
 
     Parameters, stopping rules and attributes are those of ``sklearn.neural_network.MLPClassifier``. Beyond it there are the
     activations gelu, silu and elu, and the solvers adamw and rmsprop; there is no lbfgs. It computes in float32, on all cores.
-    The targets may be classes of any kind, or a matrix of zeros and ones for labels.
+    Samples may be sparse matrices. The targets may be classes of any kind, or a matrix of zeros and ones for labels.
+    ``network_`` is the network, whose outputs are scores of the classes.
 
     >>> from openbnns.sklearn import MLPClassifier
     >>> from sklearn.datasets import load_iris
@@ -107,8 +31,87 @@ class MLPClassifier(_Perceptron, NetworkClassifier):
     (True, (5, 3))
     """
 
+    def fit(self, X: Any, y: Any) -> MLPClassifier:
+        """Train on samples (n, features), also sparse ones, and their classes, or labels (n, labels)."""
+        self._check_parameters()
+        return self._fit_classes(X, y, epochs=self.max_iter, fresh=self._fresh())
 
-class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MLPClassifier:
+        """Train for one epoch on these samples; the first call must know all ``classes``, by default those of y."""
+        self._check_parameters()
+        fresh = not hasattr(self, "n_iter_")
+        if fresh and classes is not None:
+            self.classes_ = unique_labels(classes)
+        elif fresh and hasattr(self, "classes_"):
+            del self.classes_
+        return self._fit_classes(X, y, epochs=1, fresh=fresh, known=classes is not None or not fresh)
+
+    def _fit_classes(self, X: Any, y: Any, *, epochs: int, fresh: bool, known: bool = False) -> MLPClassifier:
+        x, y = self._samples_and_targets(X, y, reset=fresh)
+        check_classification_targets(y)
+        targets, labels = self._numbered(y, known=known or not fresh)
+        if labels:
+            self._fit(x, targets, "bce_with_logits", targets.shape[1], epochs=epochs, fresh=fresh)
+        else:
+            self._fit(x, targets, "cross_entropy", max(len(self.classes_), 2), epochs=epochs, fresh=fresh)
+        if len(self.classes_) == self.n_outputs_:  # the exception is a single class, which has two outputs
+            task = "multilabel" if labels else "classification"
+            self.network_._card = nn.ModelCard(task=task, classes=tuple(map(str, self.classes_)))
+        return self
+
+    def _numbered(self, y: Array, *, known: bool) -> tuple[Array, bool]:
+        """Targets as the network needs them, and whether they are labels."""
+        if type_of_target(y) == "multilabel-indicator":
+            if not known:
+                self.classes_ = np.arange(y.shape[1])
+            elif y.shape[1] != len(self.classes_):
+                raise ValueError(
+                    f"{type(self).__name__}: y has {y.shape[1]} labels, but the network {len(self.classes_)}."
+                )
+            self._labels = True
+            return np.asarray(y, np.float32), True
+        self._labels = False
+        y = column_or_1d(y, warn=True)
+        if not known:
+            self.classes_ = np.unique(y)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise ValueError(
+                f"{type(self).__name__}: y has {unseen[:5].tolist()}, which is none of the classes {self.classes_.tolist()}."
+            )
+        return np.searchsorted(self.classes_, y), False
+
+    def _score(self, outputs: Array, targets: Array) -> float:
+        predicted, wanted = (outputs > 0, targets > 0.5) if self._labels else (outputs.argmax(axis=1), targets)
+        return float(accuracy_score(wanted, predicted))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities (n, classes), or (n, labels) of each label."""
+        scores = self._scores(X).astype(np.float64)
+        if self._labels:
+            return np.asarray(np.exp(-np.logaddexp(0, -scores)))
+        scores = scores[:, : len(self.classes_)]
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of every sample, or the labels that are more probable than not."""
+        probabilities = self.predict_proba(X)
+        if self._labels:
+            return (probabilities > 0.5).astype(int)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class MLPRegressor(RegressorMixin, Perceptron):  # type: ignore[misc]
     """A multilayer perceptron that predicts one number or several.
 
     Parameters, stopping rules and attributes are those of ``sklearn.neural_network.MLPRegressor``, but for the solver lbfgs.
@@ -123,7 +126,7 @@ class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any) -> MLPRegressor:
-        """Train on samples (n, features) and targets (n,) or (n, outputs)."""
+        """Train on samples (n, features), also sparse ones, and targets (n,) or (n, outputs)."""
         self._check_parameters()
         return self._fit_numbers(X, y, epochs=self.max_iter, fresh=self._fresh())
 
@@ -146,6 +149,7 @@ class MLPRegressor(RegressorMixin, _Perceptron):  # type: ignore[misc]
             epochs=epochs,
             fresh=fresh,
         )
+        self.network_._card = nn.ModelCard(task="regression")
         return self
 
     def _score(self, outputs: Array, targets: Array) -> float:
