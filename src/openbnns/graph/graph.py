@@ -278,21 +278,9 @@ class Graph:
             return self.constant(given)
         return self.parameter(given) if isinstance(given, Parameter) else given
 
-    @contextmanager
-    def calling(self, *, module: object = None, function: str = "") -> Iterator[None]:
-        """Attribute the operations recorded in the block to a module, or to a function that the latest module calls."""
-        before = self.function
-        if module is not None:
-            self.modules.append(module)
-            self.function = None
-        elif before is None:
-            self.function = CalledFunction(function, next(self._calls))
-        try:
-            yield
-        finally:
-            self.function = before
-            if module is not None:
-                self.modules.pop()
+    def calling(self, *, module: object = None, function: str = "") -> _Calling:
+        """In the block, attribute recorded operations to a module, or to a function that the latest module calls."""
+        return _Calling(self, module, function)
 
     def append(self, operation: Operation) -> Tensor:
         """Record an operation; gives its first output."""
@@ -327,6 +315,28 @@ class Graph:
         read += [v.storage.leaf for v in self.outputs]
         used += [leaf for leaf in read if isinstance(leaf, Parameter)]
         return list(dict.fromkeys(used))
+
+
+class _Calling:
+    """The block of :meth:`Graph.calling`; a class, because the generator of ``contextmanager`` takes three times as long."""
+
+    __slots__ = ("before", "function", "graph", "module")
+
+    def __init__(self, graph: Graph, module: object, function: str) -> None:
+        self.graph, self.module, self.function, self.before = graph, module, function, graph.function
+
+    def __enter__(self) -> None:
+        graph = self.graph
+        if self.module is not None:
+            graph.modules.append(self.module)
+            graph.function = None
+        elif self.before is None:
+            graph.function = CalledFunction(self.function, next(graph._calls))
+
+    def __exit__(self, *_: object) -> None:
+        self.graph.function = self.before
+        if self.module is not None:
+            self.graph.modules.pop()
 
 
 def _exchanged(given: Any, old: Tensor, new: Tensor) -> Any:

@@ -453,6 +453,8 @@ def is_same(left: AnySize, right: AnySize) -> bool:
 
 def agree(left: AnySize, right: AnySize) -> bool:
     """True if two sizes are equal in this recording. For checks: sizes that differ must lead to an error."""
+    if left is right or is_same(left, right):
+        return True
     free = left.free if isinstance(left, Size) else right.free if isinstance(right, Size) else None
     if free is None or number_of(left) != number_of(right):
         wish_equal(left, right)
@@ -498,6 +500,8 @@ def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:
 
     A 1 that is a plain number is repeated; sizes that have to be equal, or that are 1 in this recording, leave a guard.
     """
+    if len(shapes) == 1:
+        return tuple(shapes[0])
     rank = max(map(len, shapes), default=0)
     result: list[AnySize] = []
     for axis in range(-rank, 0):

@@ -116,6 +116,8 @@ def _entered(body: Callable[_P, _T], recorded: Callable[..., _T], run: Run) -> C
         graph = current_graph()
         if graph is None:
             return run(recorded, given, named)  # type: ignore[no-any-return]  # arrays take the place of tensors
+        if graph.function is not None:  # of which this call is a part
+            return recorded(*given, **named)
         with graph.calling(function=body.__name__):
             return recorded(*given, **named)
 
