@@ -43,6 +43,14 @@ NAMES = {
 }
 """Names that are not in ``openbnns.nn`` or ``openbnns.sklearn``, or not methods of a trainer."""
 
+LOSSES = {
+    name: _LOSS.format(f"{name}()")
+    for name in (
+        "mean_square_error", "mean_absolute_error", "sigmoid_cross_entropy", "log", "hinge", "cosine_distance",
+    )
+}  # fmt: skip
+"""Words that are not names of losses."""
+
 WORDS = {
     "completion": "Use shtab: python -m shtab --shell=bash openbnns.cli.parser_of_all.",
     "keras": "Use --to onnx, or --to npz for the weights.",

@@ -126,6 +126,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a device": (in_forward(lambda y: y.cuda()), "Leave it out: everything computes in float32"),
     "saving": (lambda: nn.save, r"Use net\.save\(path\)"),
     "Keras": (lambda: nn.Dense, r"Use nn\.Linear"),
+    "a loss of BNNS": (lambda: nn.Trainer(Net(), "hinge"), r"Use nn\.BNNSLoss\(openbnns\.LossFunction\.hinge\(\)\)\.$"),  # type: ignore[arg-type]
     "a lazy layer": (lambda: nn.LazyConv2d, r"Use the layer without Lazy, and leave its first size out: nn\.Linear\(32\)"),
     "a search of the learning rate": (lambda: nn.Trainer(Net()).find_learning_rate, "Train a few epochs with each of several"),
     "a callback that is never called": (fit(callbacks=Never()), r"Never\.on_epoch_end would never be called\. Did you mean "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
+from .._elsewhere import LOSSES
 from .._flags import with_flags
 from .._spelling import nearest, unexpected
 from ..graph.checks import check_rank as check_rank
@@ -23,7 +24,8 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
     """The object itself, or a new one by name."""
     if isinstance(value, str):
         if value not in named:
-            raise ValueError(f"{who} {value!r} is not known.{nearest(value, named)} Use one of {', '.join(named)}.")
+            hint = LOSSES.get(value) or f"{nearest(value, named)} Use one of {', '.join(named)}.".lstrip()
+            raise ValueError(f"{who} {value!r} is not known. {hint}")
         return named[value]()
     if (kind is not None and not isinstance(value, kind)) or (kind is None and not callable(value)):
         made = isinstance(value, type) and (kind is None or issubclass(value, kind))
