@@ -1,7 +1,7 @@
 """Plant one fault after the other in a copy of the package, and see that tests find it: ``python tests/mutants.py [WORD...]``.
 
 A fault that no test finds ends the run with status 1; words select the faults whose description or file has them. All faults are
-of a kind that was once made, or nearly: add one where a test would have to notice something and nobody has seen it do so.
+of a kind that was once made, or nearly. Add one where a test is expected to notice something, and see that it does.
 """
 
 from __future__ import annotations
