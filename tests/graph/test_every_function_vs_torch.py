@@ -92,10 +92,10 @@ JOINED = COMPARED | {
 }  # fmt: skip
 """Functions that bring their operands to one type: comparisons in numbers that hold all, the others in float32."""
 ROUNDED = {
-    "frac", "hardsigmoid", "hardswish", "logsigmoid", "mish", "relu", "relu6", "selu", "silu", "softsign", "tanhshrink",
+    "frac", "hardsigmoid", "hardswish", "logsigmoid", "mish", "relu6", "selu", "silu", "softsign", "tanhshrink",
 }  # fmt: skip
 """Functions that have no whole numbers: for these, the nearest float32."""
-IN_FLOATS = ROUNDED | {"diag_embed", "full_like", "ones_like", "sort", "topk", "zeros_like"}
+IN_FLOATS = ROUNDED | {"ones_like", "zeros_like"}
 """Functions whose results are float32 for whole numbers, though PyTorch has some that are not."""
 
 

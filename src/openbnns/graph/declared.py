@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -56,20 +56,13 @@ class Declaration:
     attributes: tuple[str, ...] = ()
     """The annotations of the attributes, which follow the operands."""
     infer: Callable[..., Any] | None = None
-    """The shape of the result, from that of the only operand and the attributes; the broadcast shape if left out."""
+    """The shape of the result, from those of the operands and the attributes; the broadcast shape if left out."""
     in_floats: Callable[..., Tensor | None] | None = None
     """Record the operation in float32 where something serves better than a node, such as a line for a plain number; else None."""
 
     def is_whole(self, given: Sequence[Any]) -> bool:
-        """True if the result for these operands is of integers: all joined ones are, and not all of them are plain numbers."""
-        has_integers = False
-        for x, kind in zip(given, self.kinds, strict=False):
-            if kind in ("Joined", "Integers"):
-                type = _element_type(x)
-                if type == "floats":
-                    return False
-                has_integers = has_integers or type == "integers"
-        return has_integers
+        """True if the result for these operands is of integers."""
+        return are_integers([x for x, kind in zip(given, self.kinds, strict=False) if kind in ("Joined", "Integers")])
 
 
 OPERATIONS: dict[str, Declaration] = {}
@@ -85,15 +78,23 @@ def declare(declaration: Declaration) -> Declaration:
     return declaration
 
 
-def _element_type(x: Any) -> Literal["integers", "floats", "either"]:
-    """The element type that an operand asks for; a plain integer, a size and a boolean take that of the others."""
+def are_integers(given: Sequence[Any]) -> bool:
+    """True if operands are joined as integers: some are, and the others are plain integers, sizes, booleans or masks."""
+    return any(map(_is_of_integers, given)) and all(map(_joins_integers, given))
+
+
+def _is_of_integers(x: Any) -> bool:
     if isinstance(x, Tensor):
-        if x.dtype != FLOAT32:
-            return "integers"
-        return "either" if isinstance(x.leaf, Size) else "floats"
+        return x.dtype != FLOAT32
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu"
+
+
+def _joins_integers(x: Any) -> bool:
+    if isinstance(x, Tensor):
+        return x.dtype != FLOAT32 or isinstance(x.leaf, Size) or x.is_mask
     if isinstance(x, (np.ndarray, np.generic)):
-        return "integers" if x.dtype.kind in "iu" else "floats"
-    return "either" if isinstance(x, (int, Size)) and not isinstance(x, bool) else "floats"
+        return x.dtype.kind in "iub"
+    return isinstance(x, (int, Size))
 
 
 def is_number(given: Any) -> bool:

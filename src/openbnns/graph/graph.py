@@ -207,7 +207,7 @@ class Graph:
         """Put a conversion to float32 in front of an operation for each input that is to be whole numbers."""
         for number, value in enumerate(operation.inputs):
             if value.storage in whole:
-                made = Convert(value, whole=False)
+                made = Convert(value, whole=False, who=operation.title)
                 made.output.producer = made
                 made.modules, made.functions, made.trains = operation.modules, operation.functions, operation.trains
                 self.operations.insert(next(i for i, op in enumerate(self.operations) if op is operation), made)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .calls import Calls, by_element
+from .calls import Calls, NumpyCall, by_element
 from .parameter import Parameter
-from .tensor import FLOAT32, INT64, Array, Tensor
+from .tensor import FLOAT32, INT64, Array, Tensor, inexact
 
 NO_MEMORY: Array = np.empty(0, np.float32)
 _MADE = 8  # layers that an operation keeps, each for other sizes
@@ -153,7 +153,8 @@ class Operation:
 class Convert(Operation):
     """Integers as float32, or numbers cut to int64 towards zero; no gradient goes through.
 
-    Functions record it, and a graph puts it in front of operations whose inputs turn out to be integers.
+    Functions record it, and a graph puts it in front of operations whose inputs turn out to be integers. Those of a function
+    ``who`` that was not asked to round are refused if float32 does not hold them.
     """
 
     is_pure = True
@@ -161,9 +162,22 @@ class Convert(Operation):
     stops_gradient = True
     takes_integers = True
 
-    def __init__(self, x: Tensor, *, whole: bool) -> None:
-        self.whole = whole
+    def __init__(self, x: Tensor, *, whole: bool, who: str = "") -> None:
+        self.whole, self.who = whole, who
         super().__init__([x], Tensor(x.graph, x.shape, INT64 if whole else FLOAT32))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
-        return by_element(y, "convert", np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])
+        converting = by_element(y, "convert", np.trunc if self.whole and x[0].dtype.kind == "f" else np.asarray, x[0])
+        if self.whole or not self.who:
+            return converting
+        return [NumpyCall(require_exact, x[0], self.who), converting]
+
+
+def require_exact(integers: Array, who: str) -> None:
+    """Raise an error for integers that float32 does not hold."""
+    lost = inexact(integers, FLOAT32)
+    if lost is not None:
+        raise ValueError(
+            f"{who}: computes in float32, which does not hold the integer {lost}: it would be rounded. If that is meant, convert "
+            "it before: x.float() in a network, x.astype(np.float32) for an array."
+        )

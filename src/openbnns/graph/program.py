@@ -672,7 +672,7 @@ class Program:
             lost = inexact(samples, target.dtype)
             if lost is not None:
                 cure = (
-                    "it would be rounded. Pass float32 numbers, or smaller integers; integers are exact in inputs that are indices."
+                    "it would be rounded. Pass float32 numbers, or smaller integers; those of inputs that are indices are exact."
                     if target.dtype == np.float32
                     else "pass integers below 2^63."
                 )

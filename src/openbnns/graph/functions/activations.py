@@ -12,8 +12,8 @@ from ..declared import Floats
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .arrangements import chunk
-from .base import TensorLike, axes_of, axis_of, composite, function, numbers
-from .elementwise import gt, mul, sub, where
+from .base import TensorLike, axes_of, axis_of, composite, function, numbers, value
+from .elementwise import gt, maximum, mul, sub, where
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_softmax",
@@ -25,14 +25,15 @@ _F = ActivationFunction
 
 
 def _activated(f: ActivationFunction, input: TensorLike, who: str, axis: int = -1) -> Tensor:
-    x = numbers(input, who)
+    x = numbers(input, who, rounded=True)
     return x.graph.append(operations.Activation(x.graph, x, f, axis))
 
 
 @function
 def relu(input: TensorLike, inplace: bool = False) -> Any:
     """max(x, 0)."""
-    return _activated(_F.rectified_linear(), input, "relu")
+    x = value(input, "relu")
+    return maximum(x, 0) if x.dtype.kind == "i" else _activated(_F.rectified_linear(), x, "relu")
 
 
 @function

@@ -12,7 +12,7 @@ import numpy as np
 from .. import operations
 from ..sizes import Size, agree, is_same, product
 from ..tensor import Tensor
-from .base import TensorLike, axes_of, axis_of, function, numbers, value, with_shape
+from .base import TensorLike, axes_of, axis_of, function, joined, value, with_shape
 from .creation import arange
 from .elementwise import eq, ge, le, sub, where
 from .indexing import index_select, narrow
@@ -36,7 +36,7 @@ def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
     >>> nn.functional.cat([np.zeros((4, 2), np.float32), np.ones((4, 3), np.float32)], dim=1).shape
     (4, 5)
     """
-    parts = _of_one_kind(tensors, "cat")
+    parts = joined([value(x, "cat") for x in tensors], "cat")
     if not parts:
         raise ValueError("cat: there are no tensors to join. Pass at least one.")
     parts = _for_all_samples(parts, dim)
@@ -51,12 +51,6 @@ def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
 
 
 concat = cat
-
-
-def _of_one_kind(tensors: Sequence[TensorLike], who: str) -> list[Tensor]:
-    """Values of whole numbers if all are, else of numbers to compute with."""
-    parts = [value(x, who) for x in tensors]
-    return parts if all(part.dtype.kind == "i" for part in parts) else [numbers(part, who) for part in parts]
 
 
 def _for_all_samples(parts: list[Tensor], dim: Any = None) -> list[Tensor]:
@@ -76,7 +70,7 @@ def _for_all_samples(parts: list[Tensor], dim: Any = None) -> list[Tensor]:
 @function
 def stack(tensors: Sequence[TensorLike], dim: int = 0) -> Any:
     """Join tensors along a new axis at ``dim``."""
-    parts = _for_all_samples(_of_one_kind(tensors, "stack"))
+    parts = _for_all_samples(joined([value(x, "stack") for x in tensors], "stack"))
     return cat([unsqueeze(p, axis_of(p, dim, "stack", extra=1)) for p in parts], dim)
 
 
@@ -271,11 +265,11 @@ def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -
 @function
 def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices along two new axes, with the last axis of the input as their diagonals and zeros elsewhere."""
-    x = numbers(input, "diag_embed")
+    x = value(input, "diag_embed")
     if x.ndim < 1:
         raise ValueError("diag_embed: a single number has no axis to be a diagonal.")
     places = arange(x.shape[-1])
-    matrices = where(eq(unsqueeze(places, 1), places), unsqueeze(x, -1), 0.0)
+    matrices = where(eq(unsqueeze(places, 1), places), unsqueeze(x, -1), 0)
     if offset:
         widths = [(0, 0)] * (x.ndim - 1) + [(0, offset), (offset, 0)] if offset > 0 else (
             [(0, 0)] * (x.ndim - 1) + [(-offset, 0), (0, -offset)]

@@ -15,8 +15,9 @@ from ..._spelling import spelled
 from .. import operations
 from ..checks import axes_of as axes_of
 from ..checks import axis_of as axis_of
-from ..declared import COMPOSITES, OPERAND_KINDS, OPERATIONS, Declaration, declare
+from ..declared import COMPOSITES, OPERAND_KINDS, OPERATIONS, Declaration, are_integers, declare
 from ..graph import Graph, current_graph
+from ..operation import require_exact
 from ..operations import Node
 from ..parameter import Parameter
 from ..sizes import AnySize, Size, is_same_shape
@@ -81,7 +82,9 @@ def composite(body: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(body)
     def recorded(*given: Any, **named: Any) -> Any:
         values = arguments(given, named)
-        operands = [numbers(x, name) for x, hint in zip(values, hints, strict=True) if hint in OPERAND_KINDS]
+        operands = [
+            numbers(x, name, rounded=True) for x, hint in zip(values, hints, strict=True) if hint in OPERAND_KINDS
+        ]
         attributes = list(zip(names, values, strict=False))[len(operands) :]
         return operands[0].graph.append(operations.Composite(name, operands, attributes))
 
@@ -174,8 +177,10 @@ def value(given: TensorLike, who: str) -> Tensor:
         return graph.parameter(given)
     if isinstance(given, Size):
         return graph.size(given)
+    if isinstance(given, np.integer):
+        return graph.own_constant(np.array(_int64(given, who)))
     if isinstance(given, (bool, int, float, np.number, np.bool_)):
-        return graph.own_constant(np.array(given, np.int64 if isinstance(given, np.int64) else np.float32))
+        return graph.own_constant(np.array(given, np.float32))
     if isinstance(given, np.ndarray):
         return graph.constant(given)
     raise TypeError(
@@ -183,18 +188,41 @@ def value(given: TensorLike, who: str) -> Tensor:
     )
 
 
-def _as_float32(array: Array) -> Array:
-    return array.astype(np.float32)
+def _int64(given: Any, who: str) -> Any:
+    try:
+        return np.int64(int(given))
+    except OverflowError:
+        raise ValueError(f"{who}: int64 does not hold {given}. Pass an integer below 2^63, or a float.") from None
 
 
-def numbers(given: TensorLike, who: str) -> Tensor:
-    """A value to compute with: whole numbers become float32."""
+def numbers(given: TensorLike, who: str, *, rounded: bool = False) -> Tensor:
+    """A value to compute with in float32.
+
+    Integers that float32 does not hold are refused, or ``rounded``: by elementwise functions, as in PyTorch.
+    """
     x = value(given, who)
     if x.dtype == FLOAT32:
         return x
     if isinstance(x.leaf, np.ndarray):
-        return x.graph.constant(x.graph.following(x.leaf, _as_float32))
-    return x.graph.append(operations.Convert(x, whole=False))
+        return x.graph.constant(x.graph.following(x.leaf, partial(_as_float32, who="" if rounded else who)))
+    return x.graph.append(operations.Convert(x, whole=False, who="" if rounded else who))
+
+
+def _as_float32(array: Array, who: str) -> Array:
+    if who:
+        require_exact(array, who)
+    return array.astype(np.float32)
+
+
+def integers_of(x: Tensor) -> Tensor:
+    """A value as integers; fractions are dropped."""
+    return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
+
+
+def joined(given: Sequence[TensorLike], who: str) -> list[Tensor]:
+    """Values of one element type: integers if all join as integers, as in PyTorch, otherwise float32."""
+    whole = are_integers(given)
+    return [_operand(x, "Joined", whole, who) for x in given]
 
 
 def held_weight(graph: Graph, given: TensorLike, who: str) -> Parameter | Tensor:
@@ -230,7 +258,7 @@ def record(operation: Declaration, *given: Any) -> Tensor:
     if simpler is not None:
         return simpler
     name, count = operation.name, len(operation.kinds)
-    operands = [_operand(x, kind, whole, name) for x, kind in zip(given, operation.kinds, strict=False)]
+    operands = [_operand(x, kind, whole, name, rounded=True) for x, kind in zip(given, operation.kinds, strict=False)]
     graph = operands[0].graph
     for i, x in enumerate(operands[1:], 1):  # a layer takes the same memory once, or in one shape
         if any(x.storage is y.storage and not is_same_shape(x.shape, y.shape) for y in operands[:i]):
@@ -238,15 +266,17 @@ def record(operation: Declaration, *given: Any) -> Tensor:
     return graph.append(Node(name, operands, given[count:]))
 
 
-def _operand(given: Any, kind: str, whole: bool, who: str) -> Tensor:
-    if kind == "Mask" and isinstance(given, np.ndarray) and given.dtype.kind in "fiub" and given.dtype != np.float32:
-        graph = open_graph()
-        return graph.constant(graph.following(given, _as_mask))
-    if kind == "AnyType" or (kind in ("Joined", "Integers") and whole):
-        is_whole = isinstance(given, (int, np.integer)) and not isinstance(given, (bool, Size))
-        x = value(np.int64(given) if is_whole else given, who)
-        return x if kind == "AnyType" or x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
-    return numbers(given, who)
+def _operand(given: Any, kind: str, whole: bool, who: str, *, rounded: bool = False) -> Tensor:
+    if kind == "Mask":
+        if isinstance(given, np.ndarray) and given.dtype.kind in "fiub" and given.dtype != np.float32:
+            graph = open_graph()
+            return graph.constant(graph.following(given, _as_mask))
+        x = value(given, who)
+        return x if x.dtype == FLOAT32 else record(OPERATIONS["ne"], x, 0)
+    if kind == "AnyType" or (whole and kind != "Floats"):
+        x = value(_int64(given, who) if isinstance(given, int) and not isinstance(given, Size) else given, who)
+        return x if kind == "AnyType" else integers_of(x)
+    return numbers(given, who, rounded=rounded)
 
 
 def _as_mask(array: Array) -> Array:

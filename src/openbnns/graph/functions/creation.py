@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import operations
 from ..sizes import AnySize, Size, is_plain
-from ..tensor import Tensor
+from ..tensor import FLOAT32, Tensor, inexact
 from .base import TensorLike, creating, function, open_graph, value
 from .shapes import expand
 
@@ -32,17 +32,24 @@ def _index(n: Any, who: str) -> int:
     return operator.index(n)
 
 
-def _filled(sizes: tuple[AnySize, ...], number: Any) -> Tensor:
+def _filled(sizes: tuple[AnySize, ...], number: Any, dtype: Any = np.float32) -> Tensor:
     graph = open_graph()
     if is_plain(sizes):
-        return graph.own_constant(np.full([int(n) for n in sizes], number, np.float32))
-    result: Tensor = expand(graph.own_constant(np.array(number, np.float32)), *sizes)
+        return graph.own_constant(np.full([int(n) for n in sizes], number, dtype))
+    result: Tensor = expand(graph.own_constant(np.array(number, dtype)), *sizes)
     return result
 
 
-def _number(given: Any, who: str) -> float:
+def _number(given: Any, who: str, *, integers: bool = False) -> Any:
     if isinstance(given, Tensor) or not isinstance(given, (bool, int, float, np.number, np.bool_)):
         raise TypeError(f"{who}: fill_value is {given!r}. Pass a number; a value is repeated with expand.")
+    if isinstance(given, (int, np.integer)):
+        if integers:
+            return int(given)
+        if inexact(np.array(given), FLOAT32) is not None:
+            raise ValueError(
+                f"{who}: fill_value is {given}, which float32 does not hold. Pass a float if it may be rounded."
+            )
     return float(given)
 
 
@@ -79,7 +86,9 @@ def ones_like(input: TensorLike) -> Any:
 @function
 def full_like(input: TensorLike, fill_value: float) -> Any:
     """One number in the shape of the input."""
-    return _filled(value(input, "full_like").shape, _number(fill_value, "full_like"))
+    x = value(input, "full_like")
+    number = _number(fill_value, "full_like", integers=x.dtype.kind == "i")
+    return _filled(x.shape, number, np.int64 if isinstance(number, int) else np.float32)
 
 
 @creating

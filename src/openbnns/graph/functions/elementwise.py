@@ -14,7 +14,7 @@ from ... import ActivationFunction, ArithmeticBinaryFunction, ArithmeticTernaryF
 from .. import operations
 from ..declared import AnyType, Declaration, Floats, Joined, Mask, declare, is_number
 from ..tensor import FUNCTIONS, Tensor
-from .base import TensorLike, elementwise, function, numbers, record, value
+from .base import TensorLike, elementwise, function, integers_of, numbers, record, value
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcmul", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp", "clamp_max",
@@ -31,7 +31,7 @@ _POWERS = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 
 def _line(input: TensorLike, slope: float, start: float, who: str) -> Tensor:
     """``slope * input + start``: an activation, which may be fused into the layer before it."""
-    x = numbers(input, who)
+    x = numbers(input, who, rounded=True)
     if start == 0:
         line = ActivationFunction.linear(alpha=float(slope))
     else:
@@ -64,7 +64,7 @@ def _plain_power(x: TensorLike, exponent: TensorLike) -> Tensor | None:
     if exponent == 3:
         result: Tensor = mul(x, square(x))
         return result
-    return numbers(x, "pow") if exponent == 1 else FUNCTIONS[_POWERS[exponent]](x)
+    return numbers(x, "pow", rounded=True) if exponent == 1 else FUNCTIONS[_POWERS[exponent]](x)
 
 
 _JOINED, _INTEGERS = ("Joined", "Joined"), ("Integers", "Integers")
@@ -252,22 +252,26 @@ def erf(input: Floats) -> Any:
     return _erf(input).astype(input.dtype)
 
 
+def _rounded(function: Any, x: Any) -> Any:
+    return x if getattr(x, "dtype", None) == np.int64 else function(x)  # which NumPy before 2.1 converts to float64
+
+
 @elementwise(_ONE.FLOOR)
 def floor(input: Joined) -> Any:
     """The largest whole number that is not above the input; its gradient is 0, as that of all rounding."""
-    return np.floor(input)
+    return _rounded(np.floor, input)
 
 
 @elementwise(_ONE.CEIL)
 def ceil(input: Joined) -> Any:
     """The smallest whole number that is not below the input."""
-    return np.ceil(input)
+    return _rounded(np.ceil, input)
 
 
 @elementwise(_ONE.ROUND)
 def round(input: Joined) -> Any:
     """The nearest whole number."""
-    return np.round(input)
+    return _rounded(np.round, input)
 
 
 @elementwise(_ONE.SIGN)
@@ -317,7 +321,7 @@ def sinc(input: Floats) -> Any:
 @elementwise()
 def trunc(input: Joined) -> Any:
     """The input rounded towards 0; no gradient goes through."""
-    return np.trunc(input)
+    return _rounded(np.trunc, input)
 
 
 @elementwise(slopes=(_one,))
@@ -499,7 +503,7 @@ def where(condition: Mask, input: Joined, other: Joined) -> Any:
 
 
 @elementwise(ArithmeticTernaryFunction.MULTIPLY_ADD, method=False)
-def multiply_add(input: Floats, other: Floats, added: Floats) -> Any:
+def multiply_add(input: Joined, other: Joined, added: Joined) -> Any:
     """``input * other + added``."""
     return input * other + added
 
@@ -508,7 +512,7 @@ def multiply_add(input: Floats, other: Floats, added: Floats) -> Any:
 def nan_to_num(input: TensorLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """The input with NaN and infinities replaced, the latter by the largest and the smallest number of float32 if left out."""
     x, largest = value(input, "nan_to_num"), float(np.finfo(np.float32).max)
-    if x.dtype.kind != "f":
+    if x.dtype.kind == "i":
         return x
     replaced = where(isnan(x), float(nan), x)
     replaced = where(eq(x, np.inf), largest if posinf is None else float(posinf), replaced)
@@ -595,13 +599,13 @@ FUNCTIONS["of_masks"] = of_masks
 def detach(input: TensorLike) -> Any:
     """The same numbers, through which no gradient goes back."""
     x = value(input, "detach")
-    return x.graph.append(operations.Detach(numbers(x, "detach"))) if x.dtype.kind == "f" else x
+    return x if x.dtype.kind == "i" else x.graph.append(operations.Detach(x))
 
 
 @function
 def as_numbers(input: TensorLike) -> Any:
-    """The input as numbers to compute with: whole numbers become float32, and a mask is no longer one."""
-    x = numbers(input, "float")
+    """The input as numbers to compute with: whole numbers are rounded to float32, and a mask is no longer one."""
+    x = numbers(input, "float", rounded=True)
     if not x.is_mask and (x.storage.producer is not None or x.storage.leaf is not None):
         return x
     y = Tensor(x.graph, x.shape, source=x)
@@ -612,5 +616,4 @@ def as_numbers(input: TensorLike) -> Any:
 @function
 def as_integers(input: TensorLike) -> Any:
     """The input as whole numbers for lookups; fractions are dropped."""
-    x = value(input, "long")
-    return x if x.dtype.kind == "i" else x.graph.append(operations.Convert(x, whole=True))
+    return integers_of(value(input, "long"))

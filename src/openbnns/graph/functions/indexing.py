@@ -12,7 +12,7 @@ from .. import operations
 from ..parameter import Parameter
 from ..sizes import AnySize, are_at_least, broadcast, is_same, is_same_shape, product
 from ..tensor import DEPENDS_ON_NUMBERS, INT64, Tensor
-from .base import TensorLike, axis_of, function, indices, numbers, value
+from .base import TensorLike, axis_of, function, indices, joined, value
 from .creation import arange
 from .elementwise import add, detach, eq, mul, where
 from .shapes import expand, unsqueeze
@@ -234,10 +234,9 @@ def take_along_dim(input: TensorLike, indices: TensorLike, dim: int) -> Any:
 
 
 def _put(input: TensorLike, dim: int, index: TensorLike, source: TensorLike, adds: bool, who: str) -> Tensor:
-    x, places = numbers(input, who), indices(index, f"{who}: index")
+    (x, given), places = joined([input, source], who), indices(index, f"{who}: index")
     axis = axis_of(x, dim, who)
     _along(x, places, axis, who)
-    given = numbers(source, who)
     if not given.ndim:
         given = expand(given, *places.shape)
     if given.ndim != x.ndim or any(
@@ -273,7 +272,7 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 
     In a graph network, ``F.index_add(zeros, 0, targets, messages)`` sums the messages that arrive at each node.
     """
-    x, places, given = numbers(input, "index_add"), indices(index, "index_add: index"), numbers(source, "index_add")
+    (x, given), places = joined([input, source], "index_add"), indices(index, "index_add: index")
     axis = axis_of(x, dim, "index_add")
     fits = places.ndim == 1 and given.ndim == x.ndim
     if not fits or any(n != (places.shape[0] if i == axis else x.shape[i]) for i, n in enumerate(given.shape)):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import string
 from typing import Any
 
+import numpy as np
+
 from ..._plural import plural
 from .. import operations
+from ..declared import Declaration, are_integers, declare
 from ..parameter import Parameter
-from ..sizes import AnySize, broadcast, is_same
+from ..sizes import AnySize, Shape, broadcast, is_same
 from ..tensor import Tensor
-from .base import TensorLike, axis_of, function, numbers, with_shape
+from .base import TensorLike, axis_of, function, joined, numbers, value, with_shape
 from .elementwise import add, mul, sub
 from .indexing import index_select
 from .reductions import norm
@@ -28,7 +31,18 @@ def matmul(input: TensorLike, other: TensorLike) -> Any:
     >>> nn.functional.matmul(np.ones((2, 3, 4), np.float32), np.ones((4, 5), np.float32)).shape
     (2, 3, 5)
     """
-    return product(numbers(input, "matmul"), numbers(other, "matmul"))
+    a, b = joined([value(input, "matmul"), value(other, "matmul")], "matmul")
+    return product(a, b)
+
+
+def _shape_of_product(a: Shape, b: Shape) -> Any:
+    leading = broadcast(a[:-2], b[:-2])
+    if min(len(a), len(b)) < 2 or leading is None or not is_same(a[-1], b[-2]):
+        raise ValueError(f"matmul: {a} and {b} do not fit.")
+    return (*leading, a[-2], b[-1])
+
+
+declare(Declaration("matmul", ("Integers", "Integers"), np.matmul, infer=_shape_of_product))
 
 
 def product(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
@@ -51,6 +65,9 @@ def product(a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
             f"matmul: the axes in front of the matrices of {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit "
             "together. They are matched from the last one, where sizes are equal or 1."
         )
+    if a.dtype.kind == "i":
+        a, b = (transpose(x, -1, -2) if swapped else x for x, swapped in ((a, a_swapped), (b, b_swapped)))
+        return a.graph.append(operations.Node("matmul", [a, b]))
     output = Tensor(a.graph, (*leading, rows, columns))
     return a.graph.append(operations.MatrixProduct(a, b, output, (a_swapped, b_swapped), alpha))
 
@@ -86,13 +103,14 @@ def bmm(input: TensorLike, mat2: TensorLike) -> Any:
 @function
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> Any:
     """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
-    x = numbers(input, "linear")
+    x = value(input, "linear")
     weight, bias = (
         given.leaf if isinstance(getattr(given, "leaf", None), Parameter) else given for given in (weight, bias)
     )
     if len(weight.shape) == 1:  # that of one output, which has no axis
         y = matmul(x, weight)
         return y if bias is None else add(y, bias)
+    x = x if are_integers([x, weight]) else numbers(x, "linear")
     if isinstance(weight, Parameter) and (bias is None or isinstance(bias, Parameter)):
         graph = x.graph
         outputs, inputs = graph.parameter(weight).shape
@@ -101,7 +119,7 @@ def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> An
         if bias is not None and graph.parameter(bias).shape != (outputs,):
             raise ValueError(f"linear: bias has shape {bias.shape}, but {(outputs,)} is needed.")
         return graph.append(operations.Linear(graph, x, weight, bias))
-    y = matmul(x, transpose(numbers(weight, "linear"), -1, -2))
+    y = matmul(x, transpose(weight, -1, -2))
     return y if bias is None else add(y, bias)
 
 
@@ -116,7 +134,7 @@ def einsum(equation: str, *operands: TensorLike) -> Any:
     [[5.0, 14.0], [14.0, 50.0]]
     """
     given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else list(operands)
-    values = [numbers(x, "einsum") for x in given]
+    values = joined([value(x, "einsum") for x in given], "einsum")
     letters, result = _letters(equation, values)
     while len(values) > 2:
         kept = "".join(dict.fromkeys(c for c in letters[0] + letters[1] if c in result + "".join(letters[2:])))
@@ -190,14 +208,14 @@ def _lower(letters: str) -> dict[int, int]:
 @function
 def outer(input: TensorLike, vec2: TensorLike) -> Any:
     """All products of an element of the last axis of one with one of the other."""
-    a, b = numbers(input, "outer"), numbers(vec2, "outer")
+    a, b = value(input, "outer"), value(vec2, "outer")
     return mul(unsqueeze(a, -1), unsqueeze(b, -2))
 
 
 @function
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Any:
     """The cross product of vectors of three along ``dim``, the first axis of size 3 if left out."""
-    a, b = numbers(input, "cross"), numbers(other, "cross")
+    a, b = value(input, "cross"), value(other, "cross")
     axis = next((i for i, n in enumerate(a.shape) if is_same(n, 3)), None) if dim is None else axis_of(a, dim, "cross")
     if axis is None or a.ndim != b.ndim or a.shape[axis] != 3 or b.shape[axis] != 3:
         raise ValueError(

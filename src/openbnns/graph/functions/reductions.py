@@ -111,7 +111,7 @@ def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> 
 
 
 def _position(f: ReductionFunction, input: TensorLike, dim: int | None, keepdim: bool, who: str) -> Tensor:
-    x = numbers(input, who)
+    x = value(input, who)
     if dim is None:
         flat = x.reshape((product(x.shape),))
         place = x.graph.append(operations.Reduction(flat, f, (0,), False))
@@ -257,7 +257,7 @@ def cumprod(input: Joined, dim: Axis) -> Any:
 
 
 def _ordered(input: TensorLike, dim: int, descending: bool, who: str, count: Any = None) -> Ordered:
-    x = numbers(input, who)
+    x = value(input, who)
     operation = operations.Sort(x, axis_of(x, dim, who), descending=descending, count=count)
     x.graph.append(operation)
     return Ordered(*operation.outputs)

@@ -13,6 +13,7 @@ from .. import operations
 from ..checks import check_rank, per_axis, positive
 from ..tensor import Array, Tensor
 from .base import TensorLike, function, numbers
+from .base import value as value_of
 from .indexing import index_select
 from .poolings import resampled
 from .shapes import transpose
@@ -35,7 +36,7 @@ def pad(input: TensorLike, pad: Sequence[int], mode: PadMode = "constant", value
     >>> nn.functional.pad(np.float32([[1, 2]]), (1, 2), value=7).tolist()
     [[7.0, 1.0, 2.0, 7.0, 7.0]]
     """
-    x = numbers(input, "pad")
+    x = value_of(input, "pad")
     numbers_given = list(pad)
     if mode not in get_args(PadMode):
         raise ValueError(f"pad: mode is {mode!r}. Use one of {', '.join(map(repr, get_args(PadMode)))}.")
@@ -43,7 +44,7 @@ def pad(input: TensorLike, pad: Sequence[int], mode: PadMode = "constant", value
         raise ValueError(f"pad: {tuple(pad)} must be pairs of integers, at most one for each axis of {x.shape}.")
     pairs = [(numbers_given[i], numbers_given[i + 1]) for i in range(0, len(numbers_given), 2)][::-1]
     widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs
-    return operations.pad(x, widths, mode, "pad", 0.0 if value is None else float(value))
+    return operations.pad(x, widths, mode, "pad", 0.0 if value is None else value)
 
 
 _MODES = {
@@ -204,7 +205,7 @@ def shuffled(who: str, x: Tensor, r: int, *, back: bool) -> Tensor:
 @function
 def channel_shuffle(input: TensorLike, groups: int) -> Any:
     """Channels of all groups in turn; see ChannelShuffle."""
-    return in_turn("channel_shuffle", numbers(input, "channel_shuffle"), positive(groups, "channel_shuffle: groups"))
+    return in_turn("channel_shuffle", value_of(input, "channel_shuffle"), positive(groups, "channel_shuffle: groups"))
 
 
 def in_turn(who: str, x: Tensor, groups: int) -> Tensor:

@@ -167,7 +167,10 @@ class PutAlong(Operation):
 
     def __init__(self, x: Tensor, axis: int, indices: Tensor, source: Tensor, *, adds: bool) -> None:
         self.axis, self.adds = axis, adds
-        super().__init__([x, indices, source], Tensor(x.graph, x.shape))
+        self.takes_integers = x.dtype == INT64
+        if source.dtype != x.dtype:
+            raise ValueError(f"{self._who}: {source.dtype} cannot be put among {x.dtype}.")
+        super().__init__([x, indices, source], Tensor(x.graph, x.shape, x.dtype))
 
     @property
     def _who(self) -> str:
@@ -211,7 +214,8 @@ class AddEntries(Operation):
     def __init__(self, source: Tensor, axis: int, indices: Tensor, size: AnySize) -> None:
         self.axis = axis
         shape = (*source.shape[:axis], size, *source.shape[axis + 1 :])
-        super().__init__([source, indices], Tensor(source.graph, shape))
+        self.takes_integers = source.dtype == INT64
+        super().__init__([source, indices], Tensor(source.graph, shape, source.dtype))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
         source, indices = x
@@ -247,6 +251,9 @@ def _adding_entries(source: Array, indices: Array, target: Array, axis: int) -> 
     n = target.shape[axis]
 
     def call() -> None:
+        if source.dtype == INT64:
+            np.add.at(np.moveaxis(target, axis, 0), indices.reshape(-1), np.moveaxis(source, axis, 0))
+            return
         scatter(source, np.ascontiguousarray(indices.reshape(-1) % max(n, 1)), target, axis, ReductionFunction.sum())
 
     return NumpyCall(call)

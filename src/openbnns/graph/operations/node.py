@@ -65,9 +65,8 @@ class Node(ShapedOperation, ActivatedOperation):
         if self.declared.infer is None:
             super().__init__(operands, broadcast(operands, name, dtype))
         else:
-            super().__init__(
-                operands, Tensor(operands[0].graph, self.declared.infer(operands[0].shape, *self.attributes), dtype)
-            )
+            shape = self.declared.infer(*(x.shape for x in operands), *self.attributes)
+            super().__init__(operands, Tensor(operands[0].graph, shape, dtype))
 
     def _is_whole(self, operands: Sequence[Tensor]) -> bool:
         """True if the operation computes integers. Refuse operands that the declaration does not allow."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import PaddingLayer, PaddingMode
-from ..calls import Calls, PlanCall
+from ..calls import Calls, PlanCall, computing
 from ..sizes import are_at_least
-from ..tensor import Array, Tensor
+from ..tensor import INT64, Array, Tensor
 from .base import ShapedOperation, Sizes, shape
 from .moves import Pick, Slice
 
@@ -57,7 +57,12 @@ class Padding(ShapedOperation):
     def __init__(self, x: Tensor, widths: Widths, mode: str, value: float) -> None:
         self.widths = list(widths)
         self.mode = PaddingMode.reflect() if mode == "reflect" else PaddingMode.constant_scalar(value)
-        super().__init__([x], Tensor(x.graph, [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]))
+        self.takes_integers = x.dtype == INT64
+        if self.takes_integers and int(value) != value:
+            raise ValueError(f"pad: value is {value}, but the input holds integers. Pass an integer.")
+        self._options = {"constant_values": int(value)} if self.takes_integers and mode != "reflect" else {}
+        shape = [n + sum(pair) for n, pair in zip(x.shape, widths, strict=True)]
+        super().__init__([x], Tensor(x.graph, shape, x.dtype))
 
     @property
     def is_zero(self) -> bool:
@@ -73,6 +78,9 @@ class Padding(ShapedOperation):
         return PaddingLayer(input=shape(self._samples(x[0])), mode=self.mode, size=size)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if y.dtype == INT64:
+            mode: Any = self.mode.case if self.mode.case == "reflect" else "constant"
+            return computing(y, lambda: np.pad(x[0], self.widths, mode, **self._options))
         return PlanCall(self.layer(x, y).apply, *(a.reshape(-1, *self._samples(a.shape)) for a in (x[0], y)))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Calls:

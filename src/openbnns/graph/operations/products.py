@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ... import (
     BroadcastMatrixMultiplyLayer,
     FullyConnectedLayer,
@@ -13,12 +15,12 @@ from ... import (
     Shape,
     TensorContractionLayer,
 )
-from ..calls import Calls, PlanCall
+from ..calls import Calls, PlanCall, computing
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
 from ..sizes import AnySize
-from ..tensor import FLOAT32, Array, Tensor
+from ..tensor import INT64, Array, Tensor
 from .base import IN_PLACE, ShapedOperation, Sizes, shape, wanted
 from .fused import MadeLayer, NormalizedOperation
 from .normalization import Normalization
@@ -117,13 +119,20 @@ class Contraction(ShapedOperation):
         self.letters, self.result = letters, result  # letters of the axes of each operand, and of the result
         names = [f"{name}_{indices}" for name, indices in zip("ab", letters, strict=False)]
         self.expression = f"{', '.join(names)} -> c_{result}"
-        super().__init__(operands, Tensor(operands[0].graph, shape, FLOAT32))
+        self.takes_integers = operands[0].dtype == INT64
+        if any(x.dtype != operands[0].dtype for x in operands):
+            raise ValueError(
+                f"einsum: operands are {', '.join(str(x.dtype) for x in operands)}, but must be of one type."
+            )
+        super().__init__(operands, Tensor(operands[0].graph, shape, operands[0].dtype))
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         second = shape(x[1]) if len(x) == 2 else None
         return TensorContractionLayer(operation=self.expression, input_a=shape(x[0]), input_b=second, output=shape(y))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if y.dtype == INT64:
+            return computing(y, np.einsum, f"{','.join(self.letters)}->{self.result}", *x)
         second = x[1] if len(x) == 2 else None
         return PlanCall(self.layer(x, y).apply, x[0], second, y)
 

@@ -13,6 +13,8 @@ from ..sizes import AnySize
 from ..tensor import FLOAT32, INT64, Array, Tensor
 from .base import ShapedOperation, Sizes, merged_axes, shape
 
+_POSITIONS: dict[str, Any] = {"arg_max": np.argmax, "arg_min": np.argmin}
+
 
 class Reduction(ShapedOperation):
     """A reduction over axes; the result does not have them, or has them with size 1 if ``keep``."""
@@ -22,8 +24,11 @@ class Reduction(ShapedOperation):
     def __init__(self, x: Tensor, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
         self.function, self.axes = function, axes
         self.keeps_inputs = function.case not in ("sum", "mean")
+        self.takes_integers = x.dtype == INT64
+        if self.takes_integers and function.case not in _POSITIONS:
+            raise ValueError(f"the reduction {function.case} is not one of integers")
         kept = [1 if axis in axes else n for axis, n in enumerate(x.shape) if keep or axis not in axes]
-        dtype = INT64 if function.case in ("arg_max", "arg_min") else FLOAT32
+        dtype = INT64 if function.case in _POSITIONS else FLOAT32
         super().__init__([x], Tensor(x.graph, kept, dtype))
 
     def _sizes(self, x: Sizes) -> list[Sizes]:
@@ -38,6 +43,8 @@ class Reduction(ShapedOperation):
         return ReductionLayer(function=self.function, input=shape(large), output=output)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if x[0].dtype == INT64:
+            return computing(y.reshape(-1), lambda: _POSITIONS[self.function.case](x[0], self.axes[0]).reshape(-1))
         small, large = self._sizes(x[0].shape)
         return PlanCall(self.layer(x, y).apply, x[0].reshape(large), y.reshape(small))
 
@@ -60,7 +67,8 @@ class Sort(Operation):
     def __init__(self, x: Tensor, axis: int, *, descending: bool, count: AnySize | None = None) -> None:
         self.axis, self.descending = axis, descending
         shape = (*x.shape[:axis], x.shape[axis] if count is None else count, *x.shape[axis + 1 :])
-        super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
+        self.takes_integers = x.dtype == INT64
+        super().__init__([x], [Tensor(x.graph, shape, x.dtype), Tensor(x.graph, shape, INT64)])
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Calls:
         (given,), (values, indices) = x, y

@@ -174,6 +174,7 @@ _FUNCTIONS: dict[str, _Writer] = {name: _nodes(op) for name, op in _ROWS.items()
 _OF_INTEGERS = {name: _nodes(op) for name, op in _ROWS.items()} | {
     "trunc_divide": _nodes("Div"), "remainder": _nodes("Mod"), "fmod": _nodes("Mod", fmod=1),
     "square": lambda file, x: file.node("Mul", x, x),
+    "matmul": _nodes("MatMul"), "multiply_add": lambda file, a, b, c: file.node("Add", file.node("Mul", a, b), c),
 }  # fmt: skip
 _REDUCED = {"sum": "ReduceSum", "prod": "ReduceProd", "amax": "ReduceMax", "amin": "ReduceMin"}
 
