@@ -203,15 +203,3 @@ def held_parameter(given: Any) -> Any:
     if isinstance(given, ForeignTensor) and isinstance(given.held, (Parameter, np.ndarray)):
         return given.held
     raise Misfit("weights must be parameters or constants of the module as they are, but are computed")
-
-
-def as_parameter(given: Any) -> Parameter | None:
-    """Weights as the parameter that a layer holds: one of the network, or of numbers that are not trained."""
-    if given is None:
-        return None
-    if not isinstance(given, Parameter):
-        return Parameter.owning(np.array(given, np.float32), requires_grad=False)
-    graph = current_graph()
-    assert graph is not None
-    graph.parameter(given)  # refuses those that the network does not know of
-    return given

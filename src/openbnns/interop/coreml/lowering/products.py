@@ -11,7 +11,6 @@ from ....graph import functions as F
 from ....graph.functions.convolutions import convolved
 from ....graph.functions.poolings import pooled
 from ....graph.operations import Window
-from ....graph.parameter import Parameter
 from ....graph.sizes import product
 from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .elementwise import by_entry
@@ -25,8 +24,8 @@ def linear(call: Call, x: ForeignTensor, weight: ForeignTensor, bias: ForeignTen
 
 
 @operation("matmul")
-def matmul(call: Call, x: ForeignTensor, y: ForeignTensor, transpose_x: bool, transpose_y: bool) -> Any:
-    if transpose_y and not transpose_x and y.rank == 2 and isinstance(y.held, Parameter):
+def matmul(call: Call, x: ForeignTensor, y: ForeignTensor, transpose_x: bool, transpose_y: bool) -> ForeignTensor:
+    if transpose_y and not transpose_x and y.rank == 2:
         return ForeignTensor(F.linear(x.numbers, y.numbers))
     left, right = (
         F.transpose(each.numbers, -1, -2) if turned and each.rank > 1 else each.numbers
@@ -36,7 +35,7 @@ def matmul(call: Call, x: ForeignTensor, y: ForeignTensor, transpose_x: bool, tr
 
 
 @operation("einsum")
-def einsum(call: Call, values: list[ForeignTensor], equation: str) -> Any:
+def einsum(call: Call, values: list[ForeignTensor], equation: str) -> ForeignTensor:
     return ForeignTensor(F.einsum(equation, *(x.numbers for x in values)))
 
 

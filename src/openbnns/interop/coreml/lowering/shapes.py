@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....graph import functions as F
+from ....graph.operations import Window
 from ....graph.sizes import Size, agree, is_same, is_same_shape, product
 from ...converted.tensors import ForeignTensor, Misfit, reshaped, sizes_array
 from .table import Call, operation, sizes_of, whole
@@ -231,8 +232,8 @@ def split(call: Call, x: ForeignTensor, num_splits: int | None, split_sizes: lis
 @operation("sliding_windows")
 def sliding_windows(call: Call, x: ForeignTensor, axis: int, size: int, stride: int) -> Any:
     place = x.axis(axis)
-    count = (int(x.shape[place]) - size) // stride + 1
-    return call.onnx("Gather", x, whole(np.arange(count)[:, None] * stride + np.arange(size)), axis=place)
+    (count,) = Window.of("sliding_windows", (size,), stride).counts([int(x.shape[place])])
+    return call.onnx("Gather", x, whole(np.arange(int(count))[:, None] * stride + np.arange(size)), axis=place)
 
 
 @operation("band_part")
