@@ -20,8 +20,8 @@ import numpy as np
 
 import coreml_programs
 from damaged_files import MEGABYTES, SECONDS, damaged
+from openbnns.files.safetensors import DamagedFile
 from openbnns.interop import coreml
-from openbnns.nn.files.safetensors import DamagedFile
 
 _NUMBERS = [
     "-1",

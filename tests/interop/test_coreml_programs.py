@@ -12,12 +12,12 @@ import pytest
 
 import coreml_programs
 import fuzz_coreml
+from openbnns.files.safetensors import DamagedFile
 from openbnns.interop import coreml
 from openbnns.interop.coreml.blobs import FILE_NAME
 from openbnns.interop.coreml.description import read_metadata, write_metadata
 from openbnns.interop.coreml.elements import ELEMENTS, packed, unpacked
 from openbnns.interop.protobuf import encode
-from openbnns.nn.files.safetensors import DamagedFile
 
 TEXTS = {"1.0": coreml_programs.OLD, "1.3": coreml_programs.NEW}
 

@@ -12,8 +12,8 @@ from damaged_files import damaged, read_many
 from mlmodel_files import f, layer, numbers, varint, weights
 from openbnns import nn
 from openbnns.cli import main
+from openbnns.files.safetensors import DamagedFile
 from openbnns.interop.coreml.mlmodel import Unsupported
-from openbnns.nn.files.safetensors import DamagedFile
 
 
 def model(shape: tuple[int, ...], *layers: bytes, kind: int = 500, last: bytes = b"") -> bytes:

@@ -14,8 +14,8 @@ from mlmodel_files import f, layer, numbers, varint, weights
 from openbnns import nn
 from openbnns.cli import main
 from openbnns.coreml import CoreMLError, MLModel
+from openbnns.files.safetensors import DamagedFile
 from openbnns.interop.coreml.mlmodel import Unsupported
-from openbnns.nn.files.safetensors import DamagedFile
 
 ANY_RANK = f(5, 1) + f(6, 1)
 

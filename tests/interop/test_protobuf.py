@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from openbnns.files.safetensors import DamagedFile
 from openbnns.interop.protobuf import Message, encode, varint
-from openbnns.nn.files.safetensors import DamagedFile
 
 
 def read(data: bytes) -> Message:

@@ -10,8 +10,8 @@ import pytest
 
 from openbnns import nn
 from openbnns.cli import main
+from openbnns.files.untrusted import DataError
 from openbnns.graph.parameter import Mismatch
-from openbnns.nn.files.untrusted import DataError
 
 RNG = np.random.default_rng(3)
 peers = pytest.mark.peers

@@ -22,7 +22,7 @@ from problems import classes, numbers
 from openbnns import nn
 from openbnns.distributed.communicator import Communicator
 from openbnns.distributed.exchange import Exchange
-from openbnns.nn.files import safetensors as weights
+from openbnns.files import safetensors as weights
 
 folder, told = Path(sys.argv[1]), json.loads(sys.argv[2])
 RANK, EPOCHS, STEPS = MPI.COMM_WORLD.Get_rank(), 12, 3

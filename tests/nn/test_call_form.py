@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from openbnns import nn
+from openbnns.files.untrusted import DataError
 from openbnns.graph.structure import Structure, flatten
 from openbnns.nn.call_form import CallForm, StructuredCalls
 from openbnns.nn.files.model_file import ModelError
-from openbnns.nn.files.untrusted import DataError
 
 ONE = Structure()
 FORM = CallForm(

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from openbnns import cli, nn
+from openbnns.files import safetensors as weights
 from openbnns.nn import checkpoints
 from openbnns.nn.checkpoints import CheckpointError
 from openbnns.nn.files import folder_lock as _folder_lock
-from openbnns.nn.files import safetensors as weights
 from training_runs import copy, fit, mlp
 
 EPOCHS = 4

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from damaged_files import damaged, damaged_archive, mutated, read_many
+from openbnns.files import safetensors as weights
+from openbnns.files.safetensors import DamagedFile
+from openbnns.files.untrusted import DataError
 from openbnns.interop import weight_files
-from openbnns.nn.files import safetensors as weights
-from openbnns.nn.files.safetensors import DamagedFile
-from openbnns.nn.files.untrusted import DataError
 
 RNG = np.random.default_rng(11)
 

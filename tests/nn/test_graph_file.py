@@ -14,10 +14,10 @@ import pytest
 from every_layer import LAYERS, Array, assert_same, samples_for, shapes_of, train
 from networks import numbers
 from openbnns import nn
+from openbnns.files import safetensors as weights
+from openbnns.files.checked_json import ModelError
 from openbnns.nn import functional as F
 from openbnns.nn.files import graph_file, model_file
-from openbnns.nn.files import safetensors as weights
-from openbnns.nn.files.checked_json import ModelError
 from openbnns.nn.files.model_file import KEY
 
 

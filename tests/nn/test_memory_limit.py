@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from openbnns.cli import main
+from openbnns.files import memory_limit
+from openbnns.files.untrusted import DataError
 from openbnns.nn import models
-from openbnns.nn.files import memory_limit
-from openbnns.nn.files.untrusted import DataError
 from openbnns.nn.models import ModelError
 
 

@@ -14,9 +14,9 @@ import openbnns
 from damaged_files import damaged, read_many
 from every_layer import LAYERS, flat, samples_for, shapes_of
 from openbnns import nn
+from openbnns.files import safetensors as weights
 from openbnns.nn.data.preprocessing import ArrayPreparation
 from openbnns.nn.files import model_file
-from openbnns.nn.files import safetensors as weights
 from openbnns.nn.files.model_file import KEY
 from openbnns.nn.models import ModelError
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from damaged_files import mutated
-from openbnns.nn.files import safetensors as weights
-from openbnns.nn.files.safetensors import DamagedFile
+from openbnns.files import safetensors as weights
+from openbnns.files.safetensors import DamagedFile
 
 ENTRY: dict[str, Any] = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 

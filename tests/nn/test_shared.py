@@ -12,7 +12,7 @@ import pytest
 
 from networks import changed, copies, numbers
 from openbnns import nn
-from openbnns.nn.files import safetensors as weights
+from openbnns.files import safetensors as weights
 
 
 class Tied(nn.Module):

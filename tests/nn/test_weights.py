@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from networks import numbers
 from openbnns import nn
-from openbnns.nn.files import safetensors as weights
+from openbnns.files import safetensors as weights
 
 
 def test_weights_go_through_a_file(tmp_path) -> None:

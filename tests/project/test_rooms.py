@@ -26,7 +26,7 @@ ORDER = [
     {"filters"},
     {"diagnosis", "runtime"},
     {"capi", "layers"},
-    {"gradients", "datasets", "clib"},
+    {"gradients", "datasets", "clib", "files"},
     {"graph"},
     {"nn"},
     {"interop"},

@@ -13,8 +13,8 @@ import pytest
 
 from damaged_files import full_disk
 from openbnns import nn
+from openbnns.files import safetensors as weights
 from openbnns.nn import checkpoints
-from openbnns.nn.files import safetensors as weights
 
 MUCH = {"w": np.zeros(100_000, np.float32)}
 

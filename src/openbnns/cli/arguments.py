@@ -185,7 +185,7 @@ def share(text: str) -> float:
 
 
 def byte_limit(text: str) -> int:
-    from ..nn.files.memory_limit import byte_count
+    from ..files.memory_limit import byte_count
 
     try:
         return byte_count(text, "it")

@@ -87,7 +87,7 @@ def predict(options: argparse.Namespace) -> int:
 def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
     import numpy as np
 
-    from ..nn.files.untrusted import DataError
+    from ..files.untrusted import DataError
 
     if not path.exists():
         raise DataError(f"{path}: there is no such file.")
@@ -112,7 +112,7 @@ def _inputs(path: Path, names: Sequence[str]) -> dict[str, Any]:
 def _write(path: Path, outputs: dict[str, Any]) -> None:
     import numpy as np
 
-    from ..nn.files.safetensors import write_atomically
+    from ..files.safetensors import write_atomically
 
     data = io.BytesIO()
     arrays: dict[str, Any] = {}

@@ -46,8 +46,8 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.to in _NETWORKS:
         return _export_network(options)
+    from ..files import safetensors as weights
     from ..interop import weight_files
-    from ..nn.files import safetensors as weights
 
     suffix = _WEIGHTS[options.to]
     path = options.output or options.model.with_name(f"{options.model.stem}-weights{suffix}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..files.untrusted import DataError
 from ..nn.data import csv_files
 from ..nn.data.image_folders import SUFFIXES
-from ..nn.files.untrusted import DataError
 
 
 def read(network: Any, source: str, memory_limit: int | None) -> list[Any]:

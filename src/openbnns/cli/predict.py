@@ -90,7 +90,7 @@ def _run_plain(options: argparse.Namespace, network: Any) -> int:
 def _write_arrays(path: Path, outputs: dict[str, Any]) -> None:
     import numpy as np
 
-    from ..nn.files.safetensors import write_atomically
+    from ..files.safetensors import write_atomically
 
     if path.suffix == ".npz":
         data = io.BytesIO()
@@ -140,7 +140,7 @@ def _short(value: float) -> float:
 
 def write(path: Path, head: list[str], rows: list[list[Any]]) -> None:
     """Write a table as CSV, whole or not at all."""
-    from ..nn.files.safetensors import write_atomically
+    from ..files.safetensors import write_atomically
 
     text = io.StringIO(newline="")
     csv.writer(text).writerows([head, *rows])

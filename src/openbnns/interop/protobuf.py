@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..files.safetensors import DamagedFile
 from ..graph.tensor import Array
-from ..nn.files.safetensors import DamagedFile
 
 _MOST_FIELDS = 2**20
 

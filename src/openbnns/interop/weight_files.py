@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._elsewhere import FILES, refuse_file
+from ..files import safetensors as weights
+from ..files.untrusted import NO_WEIGHTS
 from ..graph.tensor import Array
-from ..nn.files import safetensors as weights
-from ..nn.files.untrusted import NO_WEIGHTS
 from ..nn.module import shared_names
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@
 from typing import TYPE_CHECKING
 
 from .._listing import of_module as _of_module
+from ..files import safetensors as weights
 from ..graph.parameter import Mismatch, Parameter
 from ..graph.seeds import manual_seed
 from ..graph.tensor import Tensor as Value
@@ -49,7 +50,6 @@ from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .data import sources
 from .ema import EMA
-from .files import safetensors as weights
 from .function import Function
 from .history import History
 from .layers import (

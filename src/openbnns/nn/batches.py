@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..files.untrusted import DataError
 from ..graph.tensor import Array
 from . import transforms
 from .data.dataset import Batches, check_parts, is_mapped, require_finite
 from .data.sources import BlockRows
-from .files.untrusted import DataError
 from .nested_arrays import Key, called, joined, keys_of, parts_of
 from .transforms import Draws
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from .._listing import of_module as _of_module
+from ..files.safetensors import DamagedFile, encode, write_atomically
+from ..files.safetensors import read as read_weights
 from ..graph.tensor import Array
-from .files.safetensors import DamagedFile, encode, write_atomically
-from .files.safetensors import read as read_weights
 
 FORMAT = "openbnns-checkpoint-3"  # raised whenever the settings or the state change
 KEPT = 2

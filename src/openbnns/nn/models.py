@@ -8,12 +8,12 @@ from pathlib import Path
 
 from .._listing import of_module as _of_module
 from .._spelling import nearest
+from ..files import memory_limit
+from ..files.checked_json import ModelError
+from ..files.memory_limit import size_text
+from ..files.untrusted import open_regular
 from .containers import Sequential
-from .files import memory_limit
-from .files.checked_json import ModelError
 from .files.layer_file import Maker, ParameterBudget, Rows
-from .files.memory_limit import size_text
-from .files.untrusted import open_regular
 from .module import Module
 from .recording import recorded_graph
 

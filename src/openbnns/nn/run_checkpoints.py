@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ActivationFunction, compat
+from ..files.safetensors import DamagedFile
 from ..graph.parameter import Mismatch
 from ..graph.tensor import Array
 from . import checkpoints
@@ -20,7 +21,6 @@ from .batches import ArraySource
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
 from .data.sources.rows import Rows, spans
 from .epoch_metrics import describe as describe_metrics
-from .files.safetensors import DamagedFile
 from .history import History
 from .recording import modes_of, recording_of
 from .transforms import describe as describe_transforms

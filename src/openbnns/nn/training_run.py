@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..files.safetensors import write_atomically
 from ..graph.parameter import Parameter
 from ..graph.program import Program
 from ..graph.tensor import Array
@@ -25,7 +26,6 @@ from .batches import Batch, BatchStream
 from .callbacks import Best, having
 from .compiled_step import NotFinite, WholeStep
 from .epoch_metrics import EpochMetrics
-from .files.safetensors import write_atomically
 from .history import History
 from .module import Module
 from .names import step_names

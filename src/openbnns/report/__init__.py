@@ -13,7 +13,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Concatenate, ParamSpec
 
-from ..nn.files.safetensors import write_atomically
+from ..files.safetensors import write_atomically
 from .markup import Panel, Section, table
 from .page import render
 from .run_facts import Facts, collect

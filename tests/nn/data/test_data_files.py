@@ -184,7 +184,7 @@ def test_only_needed_members_are_read(tmp_path: Path) -> None:
 
 
 def test_a_member_larger_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openbnns.nn.files.memory_limit.ALWAYS", 2**20)
+    monkeypatch.setattr("openbnns.files.memory_limit.ALWAYS", 2**20)
     path = tmp_path / "a.npz"
     np.savez_compressed(path, x=np.zeros((2**20, 4), np.float32), y=np.arange(2**20) % 2)
     with memory_at_most(2**21), pytest.raises(data.DataError, match=r"more than 1 MiB, the limit for a file of .* KiB"):
@@ -206,7 +206,7 @@ def test_a_header_that_claims_too_much(tmp_path: Path) -> None:
 
 
 def test_compressed_tables_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openbnns.nn.files.memory_limit.ALWAYS", 2**20)
+    monkeypatch.setattr("openbnns.files.memory_limit.ALWAYS", 2**20)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"1,2,0\n" * 2**20))
     with memory_at_most(2**25), pytest.raises(data.DataError, match=r"expands to at least .*, more than 1 MiB"):

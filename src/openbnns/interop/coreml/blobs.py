@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ...nn.files.untrusted import open_regular
+from ...files.untrusted import open_regular
 from .elements import BY_BLOB, ELEMENTS, Array
 from .errors import CoreMLError
 from .program import Constant, TensorType

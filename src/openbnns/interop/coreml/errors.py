@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...nn.files.safetensors import DamagedFile
+from ...files.safetensors import DamagedFile
 
 if TYPE_CHECKING:
     from .program import Place

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ..._spelling import did_you_mean
+from ...files import memory_limit
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
-from ...nn.files import memory_limit
 from ...nn.function import Function as NumpyFunction
 from ..converted.recorded import Port, Programs, Recorded, computed_at_once
 from ..converted.tensors import ForeignTensor, Misfit, kind_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...nn.files.untrusted import open_regular
+from ...files.untrusted import open_regular
 from ..protobuf import Field, Message, encode
 from .blobs import BlobWriter, Weights, path_inside
 from .description import (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...files.untrusted import open_regular
 from ...graph.tensor import Array
-from ...nn.files.untrusted import open_regular
 from ._metadata import bounds_of
 from ._small_types import SMALL_INTEGERS, SMALL_TYPES, bits_of, limits_of, unpacked
 from .errors import OnnxError, Unsupported, require_onnx

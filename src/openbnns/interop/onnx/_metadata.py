@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...nn.files.checked_json import CheckedTable, ModelError
+from ...files.checked_json import CheckedTable, ModelError
 from ...nn.files.model_file import ModelCard
 from .errors import OnnxError
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..._plural import plural
+from ...files import memory_limit
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
 from ...graph.tensor import Array, Tensor
 from ...nn.containers import ForeignPart
-from ...nn.files import memory_limit
 from ...nn.recording import Recording, Shapes, recorded_graph, recording_of
 from ..converted.control import Steps
 from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, without_elements

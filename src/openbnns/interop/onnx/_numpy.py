@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...files import memory_limit
 from ...graph.sizes import Size
 from ...graph.tensor import Array
-from ...nn.files import memory_limit
 from ..converted.registry import Handler
 from ..converted.tensors import Misfit
 from ._call import Call

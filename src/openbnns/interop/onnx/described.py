@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...files.checked_json import CheckedTable, ModelError
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array
-from ...nn.files.checked_json import CheckedTable, ModelError
 from ._file import Graph, Node, Port
 from ._network import Network
 from ._operator import OPERATORS

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..._spelling import spelled
-from ...nn.files import memory_limit
+from ...files import memory_limit
 from ...nn.recording import Shapes, forget_recordings, recorded_graph, recording_of
 from ..converted.tensors import NODE_ERRORS, Misfit
 from ._file import Model, Node, Port, nested, read

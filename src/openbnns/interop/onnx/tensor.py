@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ...files import memory_limit
 from ...graph.calls import Calls, by_element, computing, copying, scattering
 from ...graph.graph import current_graph
 from ...graph.sizes import Shape, Size, bound, broadcast, product
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
-from ...nn.files import memory_limit
 from ...nn.function import Function
 from ..converted.control import read_numbers, sized_by_data
 from ..converted.registry import Handler

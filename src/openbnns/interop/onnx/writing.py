@@ -7,10 +7,10 @@ from typing import Any
 
 from ..._plural import plural
 from ..._spelling import spelled
+from ...files.safetensors import write_atomically
 from ...graph import operations
 from ...graph.operation import Operation
 from ...graph.passes import drop_unused
-from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
 from ...nn.names import input_names
 from ...nn.recording import latest_input_shapes, trace

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ...files.safetensors import write_atomically
 from ...graph.checks import whole_number
 from ...nn.arguments import choose
 from ...nn.exported import StoredArray, Written
-from ...nn.files.safetensors import write_atomically
 from ...nn.module import Module
 from ...nn.objective import read_losses
 from ...nn.optimizer_base import Optimizer

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..._plural import plural
 from ..._spelling import nearest
+from ...files import memory_limit
+from ...files.untrusted import DataError, open_expanded
 from ...graph.tensor import Array
-from ..files import memory_limit
-from ..files.untrusted import DataError, open_expanded
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 CURE = (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..._plural import plural
+from ...files.memory_limit import byte_count
+from ...files.untrusted import DataError
 from ...graph.checks import whole_number
 from ...graph.seeds import seed_number
 from ...graph.tensor import Array
-from ..files.memory_limit import byte_count
-from ..files.untrusted import DataError
 from ..nested_arrays import called, keys_of, parts_of
 from .sources import Rows
 from .targets import number_classes

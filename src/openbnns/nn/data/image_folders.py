@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..._plural import plural
+from ...files.untrusted import DataError
 from ...graph.tensor import Array
-from ..files.untrusted import DataError
 from .preprocessing.images import ImagePreparation
 from .sources.images import pillow
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..._elsewhere import refuse_file
 from ..._plural import plural
+from ...files.untrusted import DataError
 from ...graph.tensor import Array
-from ..files.untrusted import DataError
 from . import csv_files, image_folders, splitting, targets
 from .dataset import Data, check, require_one_shape, with_task
 from .preprocessing import ArrayPreparation, ImagePreparation

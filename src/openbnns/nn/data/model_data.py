@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._plural import plural
+from ...files.untrusted import DataError
 from ...graph.tensor import Array
-from ..files.untrusted import DataError
 from . import csv_files, splitting, targets
 from .image_folders import SUFFIXES, left_out, list_folder
 from .loading import has_idx, read_parts

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...files.untrusted import DataError
 from ...graph.tensor import Array
-from ..files.untrusted import DataError
 from .targets import is_one_hot
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...files.untrusted import DataError
 from ...graph.tensor import Array
-from ..files.untrusted import DataError
 
 _PLAIN_DIGITS = 18  # whole numbers of more digits are shown as they were written
 

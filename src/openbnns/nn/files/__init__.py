@@ -1,1 +1,1 @@
-"""Files of networks: weights, descriptions and whole models, read with limits from untrusted sources."""
+"""Files of networks: descriptions and whole models."""

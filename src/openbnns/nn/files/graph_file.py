@@ -43,6 +43,8 @@ from ... import (
     ReductionFunction,
     __version__,
 )
+from ...files import memory_limit
+from ...files.checked_json import CheckedTable, ModelError
 from ...graph import operations
 from ...graph.functions.normalizations import record_normalization
 from ...graph.graph import Graph
@@ -60,8 +62,6 @@ from ..function import Function
 from ..module import Module
 from ..names import argument_names, is_of_library
 from ..recording import Shapes, input_shapes, recording_of, trace
-from . import memory_limit
-from .checked_json import CheckedTable, ModelError
 from .layer_file import CannotDescribe
 from .model_file import CONSTANT
 

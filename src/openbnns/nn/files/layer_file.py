@@ -21,13 +21,13 @@ from typing import Any
 
 from ... import ActivationFunction
 from ..._spelling import nearest
+from ...files import memory_limit
+from ...files.checked_json import ModelError
 from ...graph.parameter import Parameter
 from ..arguments import arguments_by_name
 from ..containers import Add, ForeignPart, Residual, Sequential
 from ..layers import Concatenate
 from ..module import Layer, Module
-from . import memory_limit
-from .checked_json import ModelError
 
 # Names, in tables, of arguments that layers take by position only.
 _SIZES = {"Reshape": ("shape",)}

@@ -21,6 +21,11 @@ from ... import ActivationFunction, __version__
 from ..._elsewhere import refuse_file
 from ..._listing import of_module as _of_module
 from ..._spelling import spelled
+from ...files import memory_limit
+from ...files import safetensors as weights
+from ...files.checked_json import CheckedTable, ModelError
+from ...files.memory_limit import size_text
+from ...files.safetensors import DamagedFile
 from ...graph.checks import whole_number
 from ...graph.parameter import Mismatch
 from ...graph.seeds import undisturbed
@@ -34,12 +39,7 @@ from ..objective import arrange
 from ..predictions import BATCH, Predictions, run_all
 from ..recording import recorded_graph
 from ..run_checkpoints import is_plain, layers_of
-from . import memory_limit
-from . import safetensors as weights
-from .checked_json import CheckedTable, ModelError
 from .layer_file import CannotDescribe, Maker, describe, parameters_of
-from .memory_limit import size_text
-from .safetensors import DamagedFile
 
 if TYPE_CHECKING:
     from os import PathLike

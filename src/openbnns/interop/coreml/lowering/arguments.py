@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ....files import memory_limit
 from ....graph.sizes import number_of
-from ....nn.files import memory_limit
 from ...converted.tensors import ForeignTensor, Misfit
 from ..elements import ELEMENTS
 from ..operation_rules import Input

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn.files import memory_limit
+from ....files import memory_limit
 from ...converted.tensors import Misfit
 from ..elements import ELEMENTS, Array
 from .resizing import positions

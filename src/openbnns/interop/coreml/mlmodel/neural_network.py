@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....files import memory_limit
+from ....files.safetensors import DamagedFile
+from ....files.untrusted import open_regular
 from ....nn.containers import Sequential
-from ....nn.files import memory_limit
 from ....nn.files.model_file import ModelCard
-from ....nn.files.safetensors import DamagedFile
-from ....nn.files.untrusted import open_regular
 from ....nn.module import Module
 from ...protobuf import Message
 from ..description import read_description

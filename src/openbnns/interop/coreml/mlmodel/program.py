@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ....nn.files import memory_limit
-from ....nn.files.safetensors import DamagedFile
+from ....files import memory_limit
+from ....files.safetensors import DamagedFile
 from ...protobuf import Message
 from ..description import ArrayFeature, Description, Feature, ImageFeature
 from ..program import Argument as ProgramArgument

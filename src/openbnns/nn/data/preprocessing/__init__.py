@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...._listing import of_module as _of_module
-from ...files.checked_json import CheckedTable, ModelError
+from ....files.checked_json import CheckedTable, ModelError
 from ..csv_files import CURE
 from .arrays import ArrayPreparation, SamplePreparation
 from .images import ImagePreparation

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...._spelling import nearest
+from ....files.checked_json import CheckedTable, ModelError
+from ....files.untrusted import DataError
 from ....graph.tensor import Array
-from ...files.checked_json import CheckedTable, ModelError
-from ...files.untrusted import DataError
 from ..sources.rows import Rows
 
 

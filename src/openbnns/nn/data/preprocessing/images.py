@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ....files.checked_json import CheckedTable
+from ....files.untrusted import DataError
 from ....graph.tensor import Array
-from ...files.checked_json import CheckedTable
-from ...files.untrusted import DataError
 from ..sources.images import converted, decode, pillow
 from ..sources.rows import Rows
 from .arrays import SamplePreparation

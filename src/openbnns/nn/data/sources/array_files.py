@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from ....files.untrusted import DAMAGED_ARCHIVE, Budget, DataError, open_expanded, open_regular
 from ....graph.tensor import Array
-from ...files.untrusted import DAMAGED_ARCHIVE, Budget, DataError, open_expanded, open_regular
 from .rows import Rows, spans
 
 _PIECE = 2**24

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ....files.untrusted import DataError
 from ....graph.checks import whole_number
 from ....graph.tensor import Array
-from ...files.untrusted import DataError
 from .rows import Rows
 
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...._listing import Listed
+from ....files.untrusted import DataError
 from ....graph.tensor import Array
-from ...files.untrusted import DataError
 
 _HASHED = 64  # samples that tell data from others, unless something better is known
 

@@ -19,9 +19,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..._listing import of_module as _of_module
-from ...graph.tensor import Array
+from .._listing import of_module as _of_module
 from .untrusted import open_regular
+
+Array = np.ndarray[Any, Any]
 
 _TYPES: dict[str, str] = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
@@ -242,10 +243,10 @@ def save(path: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str] | Non
     """Write arrays to a ``.safetensors`` file.
 
     >>> import numpy as np, tempfile, os
-    >>> from openbnns.nn.files.safetensors import load, save
+    >>> from openbnns import nn
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
-    >>> save(path, {"w": np.arange(3, dtype=np.float32)})
-    >>> load(path)
+    >>> nn.weights.save(path, {"w": np.arange(3, dtype=np.float32)})
+    >>> nn.weights.load(path)
     {'w': array([0., 1., 2.], dtype=float32)}
     """
     write_atomically(path, encode(arrays, metadata))
