@@ -225,7 +225,7 @@ CORE_ML["Div"] = ("x z", {}, lambda x, z: np.trunc(x / z.astype(np.float64)).ast
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
 @pytest.mark.parametrize("op", CORE_ML)
 def test_whole_numbers_wrap_in_core_ml(op: str, dtype: str, tmp_path: Path) -> None:
-    """Whose numbers of 32 bits hold what 8 or 16 bits do not; results of int32 stay within it here."""
+    """Numbers of 32 bits hold there what 8 or 16 bits do not; results of int32 stay within it here."""
     if dtype not in whole_types(onnx.defs.get_schema(op), "T"):
         return
     inputs, attributes, formula = CORE_ML[op]
