@@ -113,6 +113,16 @@ constexpr ElementConversions integer(char letter) {
 
 }  // namespace
 
+void round_to_half(const float* from, float* to, int64_t count) {
+  static const ElementConversions& half = *conversions_of('e');
+  char halves[2 * 256];
+  for (int64_t i = 0, part; i < count; i += part) {
+    part = std::min<int64_t>(count - i, 256);
+    half.from_floats(reinterpret_cast<const char*>(from + i), halves, part);
+    half.to_floats(halves, reinterpret_cast<char*>(to + i), part);
+  }
+}
+
 const ElementConversions* conversions_of(char letter) {
   static const bool halves = has_halves();
   static const ElementConversions types[] = {

@@ -16,6 +16,9 @@ struct ElementConversions {
   ConvertElements to_integers, from_integers;  // of 64 bits
 };
 
+// Floats rounded to float16 and back; `to` may be `from`.
+void round_to_half(const float* from, float* to, int64_t count);
+
 // Null for types that are not known.
 const ElementConversions* conversions_of(char letter);
 

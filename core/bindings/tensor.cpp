@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "bindings/element_conversions.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
@@ -117,6 +118,25 @@ void copy_array(nb::handle target, nb::handle source) {
       return true;
     };
   }
+  operation.enabled = &fast_calls_enabled;
+  perform(std::move(operation));
+}
+
+// Rounds float32 to the steps of float16.
+void round_array_to_half(nb::handle target, nb::handle source) {
+  StridedArray to, from;
+  if (!to.hold(target.ptr(), true) || !from.hold(source.ptr(), false) || std::strcmp(to.view.format, "f") != 0 ||
+      std::strcmp(from.view.format, "f") != 0 || !is_contiguous(to.view) || !is_contiguous(from.view) ||
+      to.view.len != from.view.len)
+    throw nb::value_error("round_array_to_half: contiguous arrays of float32 of one size are expected");
+  if (to.view.len == 0) return;
+  Operation operation;
+  operation.bytes = 2 * to.view.len;
+  operation.places = {static_cast<char*>(to.view.buf), static_cast<char*>(from.view.buf)};
+  operation.work = [count = to.view.len / to.view.itemsize](char* const* place) {
+    round_to_half(as<const float>(place[1]), as<float>(place[0]), count);
+    return true;
+  };
   operation.enabled = &fast_calls_enabled;
   perform(std::move(operation));
 }
@@ -329,6 +349,7 @@ void nearest_neighbors(uintptr_t samples, int64_t count, int64_t features, int64
 void bind_tensor(nb::module_& m) {
   m.def("strided_copy", &strided_copy, "to"_a, "from_"_a, "bytes"_a, "size"_a, "to_step"_a, "from_step"_a, "threads"_a);
   m.def("copy_array", &copy_array, "target"_a, "source"_a);
+  m.def("round_array_to_half", &round_array_to_half, "target"_a, "source"_a);
   m.def("select", &select, "kind"_a, "bytes"_a, "outer"_a, "length"_a, "inner"_a, "count"_a, "per_element"_a, "axes"_a,
         "index_bytes"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
   m.def("select_plain", &select_plain, "kind"_a, "whole"_a, "part"_a, "indices"_a, "axis"_a);

@@ -353,6 +353,9 @@ def execute(handle: GraphContext, function: str | None, arguments: Sequence[Any]
             given.set(run.state(a.name, who))
     else:
         inputs |= {a.name: given.input() for a, given in states}
+    for a, given in pairs:
+        if a.intent == "out" and None not in a.shape:
+            given.require_room(a.shape)  # before states are written
     results = context.run(run, inputs, who, lent=True)
     writes = [given.output(np.ascontiguousarray(results[a.name])) for a, given in pairs if a.intent == "out"]
     for write in writes:  # only when all of them fit
@@ -386,6 +389,11 @@ class _Pointers:
             writable=writable,
         )
         return data.view(self.dtype).reshape(shape)
+
+    def require_room(self, shape: tuple[int, ...]) -> None:
+        """Refuse memory of the program that is too small for an output."""
+        if self.given.data_ptr is not None:
+            self._view(shape, True)
 
     def output(self, result: Any) -> Callable[[], None]:
         if self.given.data_ptr is None:
@@ -446,6 +454,11 @@ class _Tensors:
         data = bytes_of(tensor.data, tensor.data_size_in_bytes, needed, self.dtype, who, name, writable=writable)
         steps = tuple(s * self.dtype.itemsize for s in strides)
         return np.ndarray(shape, self.dtype, data, strides=steps)
+
+    def require_room(self, shape: tuple[int, ...]) -> None:
+        """Refuse memory of the program that is too small for an output."""
+        if self.tensor.data is not None:
+            self._view(shape, True)
 
     def output(self, result: Any) -> Callable[[], None]:
         tensor = self.tensor

@@ -104,7 +104,7 @@ class ProgramStage:
         executable = self.executable
         signature = signature_of(data)
         passed = signature in self._passed
-        outputs = executable.repeated(signature, data) if passed else None
+        outputs = executable.repeated(signature, data, state) if passed else None
         if outputs is None:
             inputs = data if passed else self._checked(data, signature)
             if executable.states and state is None:

@@ -47,6 +47,13 @@ def copying(target: Array, source: Array) -> Call:
     return NumpyCall(np.copyto, target, source)
 
 
+def rounding_to_half(target: Array, source: Array) -> Call:
+    """A call that stores float32 rounded to the steps of float16; beyond those are infinities."""
+    if engines._core is not None and _is_plain(target) and _is_plain(source):
+        return PlanCall(engines._core.round_array_to_half, target, source)
+    return computing(target, np.float16, source)
+
+
 def clearing(target: Array) -> Call:
     """A call that sets an array to zero."""
     return copying(target, np.broadcast_to(np.zeros((), target.dtype), target.shape))

@@ -571,9 +571,9 @@ class Run:
         if self._tries > _TRIES or not executable or not can_be_passed(self):
             return None
         arguments = self.signature.arguments
-        if self.streaming or any(argument.intent == "inout" for argument in arguments):
+        if self.streaming:
             return None
-        signature = tuple([(a.name, self.dtype(a), self._shapes[a.name]) for a in self.inputs])
+        signature = tuple([(a.name, self.dtype(a), self._shapes[a.name]) for a in arguments if a.intent == "in"])
         made = executable.repetition(signature)
         if made is not None and made.calls is None and self._tries < _TRIES:
             made.end()
@@ -607,6 +607,10 @@ class Run:
         if argument.name not in self._states:
             self._states[argument.name] = np.zeros(self._resolved(argument, None, who), self.dtype(argument))
         return self._states[argument.name]
+
+    def with_own_states(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Inputs with the states that the context keeps in place of those left out."""
+        return {**self._states, **inputs} if self._states else inputs
 
     def state(self, name: str, who: str) -> Array:
         """The state that a streaming context keeps."""

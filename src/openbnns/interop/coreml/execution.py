@@ -17,9 +17,9 @@ import numpy as np
 
 from ..._spelling import did_you_mean
 from ...files import memory_limit
+from ...graph.operations.rounding import RoundToHalf
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
-from ...nn.function import Function as NumpyFunction
 from ..converted.recorded import Port, Programs, Recorded, computed_at_once
 from ..converted.tensors import ForeignTensor, Misfit, kind_of
 from .compression import decompressed
@@ -42,7 +42,8 @@ MOST_UNROLLED = 2_000
 """Operations that a loop may be unrolled to; a longer one runs turn by turn. A network may have fifty times as many."""
 
 _BLOCKS = {"cond", "while_loop"}
-_CONTROL = {*_BLOCKS, "read_state", "write_state"}
+_OF_STATES = {"read_state", "write_state"}
+_CONTROL = {*_BLOCKS, *_OF_STATES}
 
 # Inputs that are trained, if a network is made of a program: floats along axes.
 _WEIGHTS = {
@@ -133,7 +134,9 @@ class Repetition:
             for value in values
             if value.dtype is not None and value.dtype.kind == "f"
         ]
-        return replace(self, outputs={name: self.outputs[name] for name in outputs}, checked=checked)
+        watched = {value.name for value in values} - set(outputs)
+        kept = {name: array for name, array in self.outputs.items() if name not in watched}
+        return replace(self, outputs=kept, checked=checked)
 
 
 class Executable:
@@ -175,7 +178,7 @@ class Executable:
         run; a program that is recorded as a whole then allocates no memory for tensors.
         """
         signature = signature_of(inputs)
-        repeated = self.repeated(signature, inputs, lent=lent)
+        repeated = self.repeated(signature, inputs, state, lent=lent)
         if repeated is not None:
             return repeated
         values: dict[str, Any] = self._checked(inputs)
@@ -198,13 +201,14 @@ class Executable:
         return outputs
 
     def repeated(
-        self, signature: Signature | None, inputs: Mapping[str, Any], *, lent: bool = False
+        self, signature: Signature | None, inputs: Mapping[str, Any], state: State | None = None, *, lent: bool = False
     ) -> dict[str, Any] | None:
         """The outputs for inputs like those of a former run, if one part computed it; None if there was none."""
         part = None if signature is None else self._settled.get(signature)
-        if part is None:
+        if part is None or (self.states and state is None):
             return None
-        computed = part.computed([inputs[port.name] for port in part.ports], lent)
+        values = {**inputs, **{argument.name: state for argument in self.states}} if self.states else inputs
+        computed = part.without_states(part.computed(part.given(values), lent), values)
         return {port.name: self._given_out(computed[port.name], port, lent, owned=not lent) for port in self.outputs}
 
     def repetition(self, signature: Signature) -> Repetition | None:
@@ -213,37 +217,42 @@ class Executable:
         if part is None or self.precision is not None:
             return None
         shapes = {name: shape for name, _, shape in signature}
+        shapes |= {port.name: tuple(n or 0 for n in port.shape or ()) for port in part.ports if port.name not in shapes}
         program = part.programs.lend(tuple([shapes[port.name] for port in part.ports]))
         if program is None:
             return None
         computed = dict(zip((name for name, _ in part.results), program.outputs, strict=True))
         return Repetition(
             dict(zip((port.name for port in part.ports), program.inputs, strict=True)),
-            {port.name: computed[port.name] for port in self.outputs},
+            {name: computed[name] for name in (*[port.name for port in self.outputs], *part.written)},
             program.calls, program.weights, program.run, program.give_back,
         )  # fmt: skip
 
     def repetition_in_python(self, shapes: Mapping[str, tuple[int, ...]]) -> Repetition:
         """An execution in Python, on memory of its own for arguments of these shapes."""
-        arrays = {a.name: np.zeros(shapes[a.name], a.dtype) for a in (*self.inputs, *self.outputs)}
-        inputs = {argument.name: arrays[argument.name] for argument in self.inputs}
-        outputs = {argument.name: arrays[argument.name] for argument in self.outputs}
+
+        def arrays(arguments: Sequence[Argument]) -> dict[str, Array]:
+            return {argument.name: np.zeros(shapes[argument.name], argument.dtype) for argument in arguments}
+
+        inputs, outputs, state = arrays(self.inputs), arrays(self.outputs), State(())
+        state.arrays = arrays(self.states)
 
         def run() -> None:
-            results = self.body.run(dict(inputs), lent=True)
+            values: dict[str, Any] = {**inputs, **dict.fromkeys(state.arrays, state)}
+            results = self.body.run(values, lent=True)
             with np.errstate(over="ignore"):
                 for (name, target), result in zip(outputs.items(), results, strict=True):
                     if np.shape(result) != target.shape:
                         raise CoreMLError(f"the output {name!r} has become {np.shape(result)}, and was {target.shape}.")
                     np.copyto(target, result, casting="unsafe")
 
-        return Repetition(inputs, outputs, None, 0, run, lambda: None)
+        return Repetition(inputs | state.arrays, outputs | state.arrays, None, 0, run, lambda: None)
 
     @property
     def _only_part(self) -> _Part | None:
         """The part that computes all outputs from all inputs; None if there is more to do."""
         plan = self.body.plan
-        if self.states or len(plan) != 1 or not isinstance(plan[0], _Part):
+        if len(plan) != 1 or not isinstance(plan[0], _Part):
             return None
         return plan[0] if {port.name for port in self.outputs} <= {name for name, _ in plan[0].results} else None
 
@@ -329,6 +338,8 @@ class _Line:
     opset: str
     blocks: list[_Steps] = field(default_factory=list)
     decompressed: tuple[Array, ...] | None = None
+    state: str | None = None
+    """The state that it reads or writes, if it is recorded with what stands around it."""
 
     @property
     def reads(self) -> set[str]:
@@ -349,6 +360,8 @@ class _Line:
     @property
     def can_be_recorded(self) -> bool:
         """True unless some operation has no counterpart on the graph. Branches and loops may still prove too variable."""
+        if self.state is not None:
+            return True
         if self.operation.type in _BLOCKS:
             return all(line.can_be_recorded for block in self.blocks for line in block.lines)
         return self.operation.type in RECORDED
@@ -381,6 +394,8 @@ class _Steps:
                 rules = {rule.name: rule for rule in kind.inputs(opset)}
                 line = _Line(operation, bind(operation, scope), rules, opset)
                 line.blocks = [_Steps(inner, scope.inside(inner), owner, self) for inner in operation.blocks]
+                if around is None and operation.type in _OF_STATES:
+                    line.state = _recorded_state(line)
                 if operation.type.startswith("constexpr_"):
                     self.expressions.update((port.name, line) for port in operation.outputs)
                 else:
@@ -552,14 +567,30 @@ class _Steps:
         if line.operation.type == "read_state":
             return [arrays[target.name].copy()]
         data = np.asarray(self._value(line.inputs["data"], values))  # type: ignore[arg-type]
-        held = arrays[target.name]
-        if data.shape != held.shape:
-            raise CoreMLError(
-                f"{line.operation} writes {data.shape} to the state {target.name!r} of shape {held.shape}."
-            )
-        with np.errstate(over="ignore"):
-            held[...] = data
+        _written(arrays[target.name], data, target.name, line.operation)
         return []
+
+
+def _array_of(value: Any, name: str) -> Array:
+    return value.arrays[name] if isinstance(value, State) else np.asarray(value)
+
+
+def _recorded_state(line: _Line) -> str | None:
+    """The state of an operation outside of branches and loops; None if it is not of floats, or is empty."""
+    target: Any = line.inputs["input"]
+    type = target.type.wrapped if isinstance(target.type, StateType) else None
+    if not isinstance(type, TensorType) or ELEMENTS[type.element].numpy.kind != "f":
+        return None
+    name: str = target.name
+    return name if type.shape and 0 not in type.shape and None not in type.shape else None
+
+
+def _written(held: Array, data: Array, name: str, who: object) -> None:
+    """Store the numbers of a state."""
+    if data.shape != held.shape:
+        raise CoreMLError(f"{who} writes {data.shape} to the state {name!r} of shape {held.shape}.")
+    with np.errstate(over="ignore"):
+        held[...] = data
 
 
 def _stored(result: Any, type: ValueType, precision: Precision | None, *, copies: bool = True) -> Any:
@@ -587,7 +618,7 @@ ERRORS = (
 
 
 class _Part:
-    """Operations that are recorded together."""
+    """Operations that are recorded together. It reads states before all others, and writes them after all others."""
 
     def __init__(self, lines: list[_Line], needed: set[str], steps: _Steps) -> None:
         self.lines, self.steps = lines, steps
@@ -595,7 +626,12 @@ class _Part:
         self.reads: set[str] = set()
         ports: dict[str, Port] = {}
         known: set[str] = set()
+        self.written: dict[str, Operation] = {}
+        """States that it changes, with the last operation that does so."""
         for line in lines:
+            if line.operation.type == "write_state" and line.state is not None:
+                known.add(line.state)
+                self.written[line.state] = line.operation
             for one in line.references:
                 if one.name not in known and one.name not in steps.expressions:
                     self.reads.add(one.name)
@@ -603,6 +639,9 @@ class _Part:
             known |= {port.name for port in line.operation.outputs}
         self.results = [
             (port.name, port.type) for line in lines for port in line.operation.outputs if port.name in needed
+        ]
+        self.results += [
+            (argument.name, argument.type) for argument in steps.owner.states if argument.name in self.written
         ]
         self.ports = list(ports.values())
         self.weights: dict[str, Parameter | Array] = {}  # parameters, and statistics that go with them
@@ -640,12 +679,23 @@ class _Part:
     def run(self, values: dict[str, Any], lent: bool) -> None:
         if not self.results:
             return
-        arrays = [np.asarray(values[port.name]) for port in self.ports]
+        arrays = self.given(values)
         if not arrays or any(array.size == 0 for array in arrays):
             held = {port.name: tensor_of(array) for port, array in zip(self.ports, arrays, strict=True)}
-            values |= self._stored(computed_at_once(lambda: self.record(held, {}, at_once=True)))
+            computed = self._stored(computed_at_once(lambda: self.record(held, {}, at_once=True)))
         else:
-            values |= self.computed(arrays, lent)
+            computed = self.computed(arrays, lent)
+        values |= self.without_states(computed, values)
+
+    def given(self, values: Mapping[str, Any]) -> list[Array]:
+        """The arrays that it reads, among values and states."""
+        return [_array_of(values[port.name], port.name) for port in self.ports]
+
+    def without_states(self, computed: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Store the states among the results; gives the others."""
+        for name, operation in self.written.items():
+            _written(values[name].arrays[name], computed.pop(name), name, operation)
+        return computed
 
     def computed(self, arrays: Sequence[Array], lent: bool) -> dict[str, Any]:
         """The results for arrays that have elements; new arrays, unless they are lent."""
@@ -687,14 +737,25 @@ class _Recording:
         """Record lines of a block; ``held`` has the tensors that they read, and gets those that they make."""
         for line in lines:
             try:
+                if line.state is not None and line.operation.type == "write_state":
+                    held[line.state] = self._state(line, held, steps)
+                    continue
                 results = self._results(line, held, steps)
             except (*ERRORS, CannotBeRecorded) as error:
                 raise CannotBeRecorded(line.operation, error) from error
             for port, tensor in zip(line.operation.outputs, results, strict=False):
                 held[port.name] = tensor
 
+    def _state(self, line: _Line, held: Mapping[str, ForeignTensor], steps: _Steps) -> ForeignTensor:
+        """The numbers of a state, rounded to its type, as an operation after this one may read them."""
+        target: Any = line.inputs["input"]
+        tensor = in_kind(_tensor(line.inputs["data"], held, steps), "f")
+        return _rounded_to_half(tensor) if target.type.wrapped.element == "fp16" else tensor
+
     def _results(self, line: _Line, held: Mapping[str, ForeignTensor], steps: _Steps) -> list[ForeignTensor]:
         operation = line.operation
+        if line.state is not None:
+            return [held[line.state]]
         if operation.type == "cond":
             results = self._branch(line, held, steps)
         elif operation.type == "while_loop":
@@ -751,11 +812,15 @@ class _Recording:
         if kind != tensor.kind and not (tensor.kind == "f" and element.bits == 8):
             tensor = in_kind(tensor, kind)
         if element.name == "fp16" and self._precision == "float16":
-            if tensor.constant:
-                with np.errstate(over="ignore"):
-                    return ForeignTensor(tensor.held.astype(np.float16).astype(np.float32))
-            return ForeignTensor(RoundedToHalf.apply(tensor.numbers))
+            return _rounded_to_half(tensor)
         return tensor
+
+
+def _rounded_to_half(tensor: ForeignTensor) -> ForeignTensor:
+    if tensor.constant:
+        with np.errstate(over="ignore"):
+            return ForeignTensor(tensor.held.astype(np.float16).astype(np.float32))
+    return ForeignTensor(tensor.numbers.graph.append(RoundToHalf(tensor.numbers)))
 
 
 def _tensor(value: Any, held: Mapping[str, ForeignTensor], steps: _Steps) -> ForeignTensor:
@@ -812,23 +877,10 @@ def weight_name(operation: Operation, name: str) -> str:
 
 
 def _port(value: Reference) -> Port:
-    type = value.type
+    type = value.type.wrapped if isinstance(value.type, StateType) else value.type
     if not isinstance(type, TensorType):
         raise CoreMLError(f"the value {value.name!r} is {type}, which no operation can compute with.")
     return Port(value.name, kind_of(ELEMENTS[type.element].numpy), type.shape)
-
-
-class RoundedToHalf(NumpyFunction):
-    """Numbers rounded to float16; gradients go through as they are."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        with np.errstate(over="ignore"):
-            return x.astype(np.float16).astype(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        return gradients[0]
 
 
 # Networks.

@@ -107,6 +107,7 @@ class NativeExecutions:
         entry = run.entry
         if entry is None:
             return None
+        inputs = run.with_own_states(inputs)
         if not entry.has_shapes(inputs):
             entry = next((known for known in self._entries if known.run is run and known.has_shapes(inputs)), None)
         if entry is None or not entry.is_native:
