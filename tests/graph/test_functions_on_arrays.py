@@ -74,3 +74,14 @@ def test_arguments_are_refused_at_every_call(call: Callable[[], Any], message: s
     for _ in range(2):
         with pytest.raises((ValueError, TypeError, IndexError), match=message):
             call()
+
+
+@pytest.mark.parametrize("stride", [1.0, True, (1, True), (1.0, 1.0), np.array([1, 1]), [1, "1"]])
+def test_windows_that_are_remembered_do_not_hide_a_check(stride: Any) -> None:
+    """1.0 and True are equal to 1, but no numbers of elements."""
+    x = np.ones((1, 1, 4, 4), np.float32)
+    F.max_pool2d(x, 2, stride=1), F.max_pool2d(x, 2, stride=(1, 1))
+    with pytest.raises(ValueError, match=r"max_pool2d: stride is .*\. Pass one integer or \(vertical, horizontal\)"):
+        F.max_pool2d(x, 2, stride=stride)
+    with pytest.raises(ValueError, match=r"conv2d: dilation is .*\. Pass one integer or \(vertical, horizontal\)"):
+        F.conv2d(x, x[:, :, :2, :2], dilation=stride)

@@ -15,12 +15,20 @@ _AXES = {1: "(number,)", 2: "(vertical, horizontal)", 3: "(depth, vertical, hori
 
 def per_axis(value: Any, axes: int, who: str, least: int | None = None) -> tuple[int, ...]:
     """One number for each axis of a signal or an image."""
-    numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
-    if len(numbers) != axes or not all(hasattr(n, "__index__") and not isinstance(n, bool) for n in numbers):
+    numbers = tuple(value) if isinstance(value, (tuple, list)) else _repeated(value, axes)
+    if len(numbers) != axes or ({*map(type, numbers)} != {int} and not all(map(_is_index, numbers))):
         raise ValueError(f"{who} is {value!r}. Pass one integer or {_AXES[axes]}.")
     if least is not None and min(numbers) < least:
         raise ValueError(f"{who} is {value!r}. It must be at least {least}.")
-    return tuple(int(n) for n in numbers)
+    return tuple(map(int, numbers))
+
+
+def _repeated(value: Any, axes: int) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
+
+
+def _is_index(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:

@@ -14,6 +14,7 @@ from ..graph import operations
 from ..graph.checks import Pair, check_rank, check_size, per_axis, positive
 from ..graph.functions import convolutions
 from ..graph.functions.windows import AXES
+from ..graph.operations import Window
 from ..graph.parameter import Parameter
 from ..graph.sizes import number_of
 from ..graph.tensor import Array, Tensor
@@ -105,8 +106,11 @@ class _AnyConvolution(Layer):
             raise
 
     def _applied(self, who: str, x: Tensor, weight: Parameter, bias: Parameter | None) -> Any:
-        options = (self.stride, self.padding, self.dilation, self.groups, self.padding_mode)
-        return convolutions.conv(who, self.axes, x, weight, bias, *options)
+        return convolutions.convolved(who, x, weight, bias, self._window(), self.groups, self.padding_mode)
+
+    def _window(self) -> Window:
+        sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
+        return Window.of(type(self).__name__, *sizes) if isinstance(self.padding, str) else Window.symmetric(*sizes)
 
     def extra_repr(self) -> str:
         sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"
@@ -226,10 +230,7 @@ class _TransposedConvolution(_AnyConvolution):
         convolutions.require_output_padding(type(self).__name__, self.output_padding, self.stride, self.dilation)
 
     def _applied(self, who: str, x: Tensor, weight: Parameter, bias: Parameter | None) -> Any:
-        assert not isinstance(self.padding, str)  # "same" and "valid" are for plain convolutions
-        return convolutions.conv_transpose(
-            who, self.axes, x, weight, bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        )
+        return convolutions.convolved(who, x, weight, bias, self._window(), self.groups, extra=self.output_padding)
 
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (channels, self.out_channels // self.groups, *self.kernel_size)

@@ -100,7 +100,8 @@ class _ChannelNorm(_Normalization):
         if x.ndim - 1 not in self.ranks:
             check_rank(who, x, self.ranks[0], self.axes)
         check_size(who, "channels", self.num_features, x.shape[1])
-        self.num_features = int(x.shape[1])
+        if self.num_features is None:
+            self.num_features = int(x.shape[1])
         self._make_statistics(self.num_features)
         weights = (self.running_mean, self.running_var, *self._weights(x, (self.num_features,)))
         return normalizations.channel_norm(who, x, self.kind, *weights, self.momentum, self.eps)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from ..graph import functions
 from ..graph.checks import Pair, check_rank, positive
 from ..graph.functions import poolings
+from ..graph.operations import Window
 from ..graph.tensor import Tensor
 from .arguments import options
 from .module import Layer
@@ -34,6 +35,10 @@ class _Windows(Layer):
         )
         self.padding = tuple(front for front, _ in window.edges)
 
+    @property
+    def _window(self) -> Window:
+        return Window.symmetric(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}" + options(
             self, stride=self.kernel_size, padding=0, dilation=1, ceil_mode=False, **self._further
@@ -52,8 +57,7 @@ class _MaxPool(_Windows):
         self.return_indices = bool(return_indices)
 
     def forward(self, input: Tensor) -> Any:
-        window = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
-        return poolings.max_pool(type(self).__name__, self.axes, input, *window, self.return_indices)
+        return poolings.max_pooled(type(self).__name__, input, self._window, self.return_indices)
 
 
 class MaxPool2d(_MaxPool):
@@ -112,9 +116,8 @@ class _AvgPool(_Windows):
         self.divisor_override = None if divisor_override is None else positive(divisor_override, who)
 
     def forward(self, input: Tensor) -> Any:
-        window = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
-        who, divided = type(self).__name__, (self.count_include_pad, self.divisor_override)
-        return poolings.avg_pool(who, self.axes, input, *window, *divided)
+        divided = (self.count_include_pad, self.divisor_override)
+        return poolings.avg_pooled(type(self).__name__, input, self._window, *divided)
 
 
 class AvgPool2d(_AvgPool):

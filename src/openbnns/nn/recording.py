@@ -79,6 +79,8 @@ class NetworkGraph(Graph):
         return next((one for one in reversed(called) if one in self.parts), None)
 
     def require_parts(self, module: Any) -> None:
+        if module in self.parts:
+            return
         strays = [part for part in module.modules() if part not in self.parts and part.has_state()]
         if strays:
             raise TypeError(_describe_stray(strays[0], module, self.modules))

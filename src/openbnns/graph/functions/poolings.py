@@ -91,8 +91,8 @@ def plain_window(
     ceil_mode: bool = False,
 ) -> Window:  # fmt: skip
     """Windows that move by themselves unless a stride is given."""
-    kernel = per_axis(kernel_size, axes, f"{who}: kernel_size", 1)
-    window = Window.of(who, kernel, kernel if stride is None else stride, padding, dilation, ceil_mode)
+    kernel, edges = per_axis(kernel_size, axes, f"{who}: kernel_size", 1), per_axis(padding, axes, f"{who}: padding", 0)
+    window = Window.of(who, kernel, kernel if stride is None else stride, edges, dilation, ceil_mode)
     if any(2 * p > extent for (p, _), extent in zip(window.edges, window.extents, strict=True)):
         raise ValueError(f"{who}: padding {padding} is more than half of the window {kernel}. Use less.")
     return window
@@ -126,6 +126,10 @@ def max_pool(
     """
     x, window = numbers(input, who), plain_window(who, axes, kernel_size, stride, padding, dilation, ceil_mode)
     require_no_indices(who, axes, return_indices)
+    return max_pooled(who, x, window, return_indices)
+
+
+def max_pooled(who: str, x: Tensor, window: Window, return_indices: bool) -> Any:
     return _with_indices(who, x, window) if return_indices else pooled(who, x, "max", window)
 
 
@@ -135,6 +139,12 @@ def avg_pool(
 ) -> Any:  # fmt: skip
     """The mean of every window of {images}; see AvgPool{axes}d."""
     window = plain_window(who, axes, kernel_size, stride, padding, 1, ceil_mode)
+    return avg_pooled(who, input, window, count_include_pad, divisor_override)
+
+
+def avg_pooled(
+    who: str, input: TensorLike, window: Window, count_include_pad: bool, divisor_override: int | None
+) -> Tensor:
     if divisor_override is not None:
         divisor = positive(divisor_override, f"{who}: divisor_override")
         return pooled(who, input, "average", window, "window", math.prod(window.kernel) / divisor)
@@ -206,15 +216,15 @@ def output_sizes(who: str, axes: int, given: Any) -> tuple[int | None, ...]:
 
 
 def _parts(who: str, axes: int, x: Tensor, output_size: Any) -> tuple[list[tuple[Array, Array]], Window | None]:
-    """The first entry of every part and the one behind its last, along each axis, and the window if all have one size."""
+    """The window if all parts have one size; else the first entry of every part and the one behind its last, for each axis."""
     check_rank(who, x, axes + 1, AXES[axes])
-    parts, kernel = [], []
-    for n, given in zip(map(int, x.shape[2:]), output_sizes(who, axes, output_size), strict=True):
-        m = n if given is None else given
-        places = np.arange(m)
-        parts.append((places * n // m, -(-(places + 1) * n // m)))
-        kernel.append(0 if n % m else n // m)
-    return parts, Window.of(who, kernel, kernel) if all(kernel) else None
+    image, given = [*map(int, x.shape[2:])], output_sizes(who, axes, output_size)
+    counts = [n if m is None else m for n, m in zip(image, given, strict=True)]
+    if all(n and n % m == 0 for n, m in zip(image, counts, strict=True)):
+        kernel = tuple(n // m for n, m in zip(image, counts, strict=True))
+        return [], Window.symmetric(kernel, kernel, (0,) * axes, (1,) * axes)
+    places = [np.arange(m) for m in counts]
+    return [(p * n // m, -(-(p + 1) * n // m)) for p, n, m in zip(places, image, counts, strict=True)], None
 
 
 def adaptive_avg_pool(who: str, axes: int, input: TensorLike, output_size: Any) -> Any:
@@ -261,7 +271,7 @@ def adaptive_max_pool(who: str, axes: int, input: TensorLike, output_size: Any, 
             entries = np.minimum(starts[:, None] + np.arange(longest[axis]), ends[:, None] - 1)
             x = index_select(x, axis + 2, entries.ravel())
         window = Window.of(who, longest, longest)
-    return _with_indices(who, x, window) if return_indices else pooled(who, x, "max", window)
+    return max_pooled(who, x, window, return_indices)
 
 
 max_pool1d, max_pool2d, max_pool3d = for_ranks(max_pool)

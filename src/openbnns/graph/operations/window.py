@@ -42,16 +42,31 @@ class Window:
 
         "same_lower" puts that one in front.
         """
-        made, axes = _plain(who, *map(_hashable, (kernel, stride, dilation)), ceil), len(kernel)
+        axes = len(kernel)
+        sizes, steps, gaps = (
+            per_axis(kernel, axes, f"{who}: kernel_size", 1),
+            per_axis(stride, axes, f"{who}: stride", 1),
+            per_axis(dilation, axes, f"{who}: dilation", 1),
+        )
+        if max(*sizes, *steps, *gaps) > _LARGEST:
+            raise ValueError(f"{who}: kernel {sizes}, strides {steps} and dilations {gaps} must be below 2^31.")
+        if not isinstance(padding, str):
+            return _window(sizes, steps, gaps, _edges(who, padding, axes), bool(ceil))
+        made = _window(sizes, steps, gaps, ((0, 0),) * axes, bool(ceil))
         if padding == "valid":
             return made
-        if padding in ("same", "same_lower"):
-            totals = [
-                e - 1 if s == 1 else int(max(0, (-(-n // s) - 1) * s + e - n))
-                for n, e, s in zip(image or (1,) * axes, made.extents, made.stride, strict=True)
-            ]
-            return replace(made, edges=tuple(_halves(n, padding == "same") for n in totals))
-        return _padded(who, made, _hashable(padding))
+        if padding not in ("same", "same_lower"):
+            raise ValueError(f"{who}: padding is {padding!r}. Pass numbers, 'same' or 'valid'.")
+        totals = [
+            e - 1 if s == 1 else int(max(0, (-(-n // s) - 1) * s + e - n))
+            for n, e, s in zip(image or (1,) * axes, made.extents, made.stride, strict=True)
+        ]
+        return replace(made, edges=tuple(_halves(n, padding == "same") for n in totals))
+
+    @staticmethod
+    def symmetric(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool = False) -> Window:
+        """From numbers for each axis that have been checked, with the same padding on both sides."""
+        return _window(kernel, stride, dilation, tuple([(n, n) for n in padding]), ceil)
 
     @cached_property
     def extents(self) -> list[int]:
@@ -136,29 +151,15 @@ class Window:
         return ConvolutionPadding.asymmetric(left=left, right=right, up=up, down=down)
 
 
-def _hashable(given: Any) -> Any:
-    return tuple(given) if isinstance(given, list) else given
+_window = lru_cache(1024)(Window)  # with all that it has computed of its geometry
 
 
-@lru_cache(1024)
-def _plain(who: str, kernel: Any, stride: Any, dilation: Any, ceil: bool) -> Window:
-    axes = len(kernel)
-    sizes, steps, gaps = (
-        per_axis(given, axes, f"{who}: {name}", 1)
-        for name, given in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation))
-    )
-    if max(*sizes, *steps, *gaps) > _LARGEST:
-        raise ValueError(f"{who}: kernel {sizes}, strides {steps} and dilations {gaps} must be below 2^31.")
-    return Window(sizes, steps, gaps, ((0, 0),) * axes, bool(ceil))
-
-
-@lru_cache(1024)
-def _padded(who: str, window: Window, padding: Any) -> Window:
-    if not isinstance(padding, tuple) or not all(isinstance(pair, tuple) for pair in padding):
-        padding = tuple((n, n) for n in per_axis(padding, len(window.kernel), f"{who}: padding", 0))
-    if len(padding) != len(window.kernel) or not all(0 <= n <= _LARGEST for pair in padding for n in pair):
-        raise ValueError(f"{who}: padding {padding} does not fit {len(window.kernel)} axes, or is negative.")
-    return replace(window, edges=padding) if any(map(any, padding)) else window
+def _edges(who: str, padding: Any, axes: int) -> Edges:
+    if not isinstance(padding, (list, tuple)) or not isinstance(padding[0], tuple):
+        return tuple([(n, n) for n in per_axis(padding, axes, f"{who}: padding", 0)])
+    if len(padding) != axes or not all(isinstance(n, int) and 0 <= n <= _LARGEST for pair in padding for n in pair):
+        raise ValueError(f"{who}: padding {padding} does not fit {axes} axes, or is negative.")
+    return tuple(padding)
 
 
 def _halves(total: int, behind: bool) -> tuple[int, int]:
