@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,7 +29,13 @@ def _repeated(value: Any, axes: int) -> tuple[Any, ...]:
 
 
 def _is_index(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    try:
+        operator.index(value)  # which arrays have but refuse, unless they hold one number
+    except TypeError:
+        return False
+    return True
 
 
 def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:
