@@ -1,5 +1,7 @@
 """Write the tables of names of packages whose names load when first used, and their stubs, from each module's ``__all__``.
 
+And a stub of the methods that tensors have because a function of that name is declared as elementwise.
+
     python tools/generate_stubs.py            write them
     python tools/generate_stubs.py --check    only say whether they are up to date (exit code 1 if not)
 
@@ -44,12 +46,50 @@ def written(package: str) -> dict[Path, str]:
     return {folder / "_names.py": "\n".join(table), folder / "__init__.pyi": "\n".join(stub)}
 
 
+def is_method(function: ast.FunctionDef) -> bool:
+    """True for an elementwise function that is a method, too."""
+    return any(
+        isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "elementwise"
+        and not any(k.arg == "method" and ast.unparse(k.value) == "False" for k in call.keywords)
+        for call in function.decorator_list
+    )
+
+
+def method(function: ast.FunctionDef) -> str:
+    """An elementwise function as a method of its first operand."""
+    given = function.args.args
+    plain = [None] * (len(given) - len(function.args.defaults))
+    parts = ["self"]
+    for name, default in list(zip(given, [*plain, *function.args.defaults], strict=True))[1:]:
+        kind = ast.unparse(name.annotation) if name.annotation is not None else "Any"
+        kind = kind if kind == "bool" else "Any"
+        parts.append(f"{name.arg}: {kind}" + ("" if default is None else f" = {ast.unparse(default)}"))
+    summary = (ast.get_docstring(function) or "").split("\n\n")[0]
+    return f'    def {function.name}({", ".join(parts)}) -> Tensor:\n        """{summary}"""\n'
+
+
+def written_methods() -> dict[Path, str]:
+    """The stub of the methods of tensors that are declared functions."""
+    sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "graph" / "functions").glob("*.py"))]
+    functions = [node for source in sources for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    text = [
+        "# Written by tools/generate_stubs.py from the functions that are declared as elementwise.",
+        "from typing import Any\n\nfrom .tensor import Tensor\n\nclass DeclaredMethods:",
+        *(method(function) for function in sorted(functions, key=lambda f: f.name) if is_method(function)),
+    ]
+    return {ROOT / "graph" / "declared_methods.pyi": "\n".join(text)}
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Write the tables of names and the stubs of capi and layers.")
+    parser = argparse.ArgumentParser(description="Write the tables of names and the stubs of capi, layers and tensors.")
     parser.add_argument("--check", action="store_true", help="only say whether they are up to date")
     check = parser.parse_args().check
     late = False
-    for path, text in [file for package in PACKAGES for file in written(package).items()]:
+    files = written_methods()
+    for package in PACKAGES:
+        files |= written(package)
+    for path, text in files.items():
         name = path.relative_to(ROOT).as_posix()
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

@@ -1,8 +1,9 @@
-"""_core.pyi, which `make stub` writes, is that of the compiled module: its names, with the arguments that they take."""
+"""The stubs that `make stub` writes: names and arguments are those of the compiled module and of declared methods."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import openbnns
-from openbnns import _core
+from openbnns import _core, nn
+from openbnns.graph.declared_methods import DeclaredMethods
 
 STUB = Path(openbnns.__file__).with_name("_core.pyi")
 
@@ -76,3 +78,12 @@ def test_the_stub_is_that_of_the_module() -> None:
 def test_the_stubs_of_both_faces_are_what_their_tool_writes() -> None:
     tool = Path(__file__).resolve().parents[2] / "tools" / "generate_stubs.py"
     subprocess.run([sys.executable, str(tool), "--check"], check=True)
+
+
+def test_editors_know_the_methods_that_are_declared() -> None:
+    stub = ast.parse((STUB.parent / "graph" / "declared_methods.pyi").read_text(encoding="utf-8"))
+    (methods,) = (node for node in stub.body if isinstance(node, ast.ClassDef))
+    known = {f.name: [arg.arg for arg in f.args.args[1:]] for f in methods.body if isinstance(f, ast.FunctionDef)}
+    assert issubclass(nn.Value, DeclaredMethods)
+    declared = {name: m for name, m in vars(DeclaredMethods).items() if not name.startswith("_")}
+    assert known == {name: list(inspect.signature(m).parameters)[1:] for name, m in declared.items()}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._listing import public
 from .._spelling import nearest, spelled
+from .declared_methods import DeclaredMethods
 from .sizes import AnySize, Shape, Size, agree, bound, is_same, number_of, product, wish_equal
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class _Conversions:
     int = long
 
 
-class Expression(_Conversions):
+class Expression(DeclaredMethods, _Conversions):
     """Operators and methods that tensors and parameters share. ``dim`` counts the batch axis."""
 
     __slots__ = ()

@@ -16,12 +16,13 @@ from .. import operations
 from ..checks import axes_of as axes_of
 from ..checks import axis_of as axis_of
 from ..declared import COMPOSITES, OPERAND_KINDS, OPERATIONS, Declaration, are_integers, declare
+from ..declared_methods import DeclaredMethods
 from ..graph import Graph, current_graph
 from ..operation import require_exact
 from ..operations import Node
 from ..parameter import Parameter
 from ..sizes import AnySize, Size, is_same_shape
-from ..tensor import FLOAT32, FUNCTIONS, Array, Expression, Tensor
+from ..tensor import FLOAT32, FUNCTIONS, Array, Tensor
 from .on_arrays import run_at_once, run_kept, run_without_arrays
 
 TensorLike = Any
@@ -68,7 +69,7 @@ def elementwise(
 
         call = _entered(body, with_flags(body, recorded), run_kept)
         if method:
-            setattr(Expression, operation.name, call)
+            setattr(DeclaredMethods, operation.name, call)
         return call
 
     return declared
