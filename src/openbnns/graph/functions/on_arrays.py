@@ -62,11 +62,19 @@ class _Kept(local):
         self.bytes = 0
 
     def put(self, key: Any, kept: tuple[Program, Structure] | None) -> None:
-        """Keep a new program; those that were not used for longest make room for it."""
+        """Keep a program; those that were not used for longest make room for it."""
+        if key in self.programs:  # of a call within the call
+            self.take(key)
         self.programs[key] = kept
-        self.bytes += _bytes(kept)
+        self.bytes += 0 if kept is None else kept[0].kept_bytes
         while len(self.programs) > _MOST_PROGRAMS or self.bytes > _MOST_BYTES:
-            self.bytes -= _bytes(self.programs.pop(next(iter(self.programs))))
+            self.take(next(iter(self.programs)))
+
+    def take(self, key: Any) -> tuple[Program, Structure] | None:
+        """Take a program out, so that nothing else finds it while it runs."""
+        kept = self.programs.pop(key, None)
+        self.bytes -= 0 if kept is None else kept[0].kept_bytes
+        return kept
 
 
 _kept = _Kept()
@@ -89,31 +97,26 @@ def run_kept(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str,
             return run_at_once(body, given, named)
     if not arrays or wide.active() or _strict.active():
         return run_at_once(body, given, named)
-    key, programs = tuple(noted), _kept.programs
-    if key not in programs:
-        _kept.put(key, _program_for(body, given, named))
-    kept = programs.pop(key, None)  # nothing else finds it while it runs, and a failure drops it
-    if kept is None:
-        programs[key] = None
-        return run_at_once(body, given, named)
-    program, structure = kept
+    key = tuple(noted)
+    kept = _kept.take(key) if key in _kept.programs else _program_for(body, given, named)
+    outputs = None if kept is None else _run_on(kept[0], arrays)
+    if kept is None or outputs is not None:
+        _kept.put(key, kept)
+    if kept is None or outputs is None:
+        return run_at_once(body, given, named)  # a recording that knows the numbers explains what is wrong with them
+    structure = kept[1]
+    return outputs[0] if structure.kind is None else structure.fill(outputs)
+
+
+def _run_on(program: Program, given: Sequence[Array]) -> list[Array] | None:
+    """The results for these arrays; None if the program refuses their numbers, such as indices."""
     try:
-        for target, x in zip(program.inputs, arrays, strict=True):
+        for target, x in zip(program.inputs, given, strict=True):
             target[...] = x
         program.forward()
-        outputs = [array.copy() for array in program.outputs]
-        programs[key] = kept
-        return outputs[0] if structure.kind is None else structure.fill(outputs)
     except Exception:
-        pass  # numbers that the function refuses, such as indices
-    finally:
-        if key not in programs:
-            _kept.bytes -= program.kept_bytes
-    return run_at_once(body, given, named)  # a recording that knows the numbers explains what is wrong with them
-
-
-def _bytes(kept: tuple[Program, Structure] | None) -> int:
-    return 0 if kept is None else kept[0].kept_bytes
+        return None
+    return [array.copy() for array in program.outputs]
 
 
 def _note(x: Any, noted: list[Any], arrays: list[Array]) -> bool:
