@@ -36,7 +36,7 @@ VAGUE = re.compile(r"found\d*")
 
 
 HOMES = {
-    "Function": {"nn/function.py", "interop/coreml/program.py"},
+    "Function": {"graph/numpy_function.py", "interop/coreml/program.py"},
     "Tensor": {"graph/tensor.py", "interop/coreml/builder.py"},
     "Operator": {"interop/onnx/_operator.py"},
     "Place": {"interop/coreml/program.py", "interop/torch/errors.py"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .._listing import of_module as _of_module
 from ..files import safetensors as weights
+from ..graph.numpy_function import Function
 from ..graph.parameter import Mismatch, Parameter
 from ..graph.seeds import manual_seed
 from ..graph.tensor import Tensor as Value
@@ -50,7 +51,6 @@ from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .data import sources
 from .ema import EMA
-from .function import Function
 from .history import History
 from .layers import (
     Bilinear,

@@ -19,6 +19,7 @@ import numpy as np
 from .. import engines
 from ..gradients.check import GradientReport, GradientRow
 from ..graph.calls import in_turn, listed
+from ..graph.numpy_function import Function
 from ..graph.operation import Operation
 from ..graph.operations import CustomFunction
 from ..graph.parameter import Parameter
@@ -26,7 +27,6 @@ from ..graph.program import Program
 from ..graph.tensor import FLOAT32, Array, Tensor
 from ..tensors.wide import float64_memory
 from .bound_module import bind_arguments
-from .function import Function
 from .losses import Loss
 from .module import Module, shared_names
 from .nested_arrays import is_structure

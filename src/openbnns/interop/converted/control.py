@@ -20,9 +20,9 @@ import numpy as np
 
 from ...graph import operations
 from ...graph.graph import InBranch, recording
+from ...graph.numpy_function import Function
 from ...graph.sizes import AnySize, Size, is_same_shape, product
 from ...graph.tensor import FLOAT32, INT64, Tensor
-from ...nn.function import Function
 from ...nn.recording import NetworkGraph
 from .every_way import Way, either, is_for_file, recorded_now
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.numpy_function import Function
 from ...graph.operations.custom_function import FunctionContext
 from ...graph.sizes import broadcast
 from ...graph.tensor import FLOAT32, INT64, Tensor
-from ...nn.function import Function
 
 
 class ByElement(Function):

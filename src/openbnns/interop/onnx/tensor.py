@@ -12,9 +12,9 @@ import numpy as np
 from ...files import memory_limit
 from ...graph.calls import Calls, by_element, computing, copying, scattering
 from ...graph.graph import current_graph
+from ...graph.numpy_function import Function
 from ...graph.sizes import Shape, Size, bound, broadcast, product
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
-from ...nn.function import Function
 from ..converted.control import read_numbers, sized_by_data
 from ..converted.registry import Handler
 from ..converted.tensors import ForeignTensor, Misfit, kind_of, sizes_array

@@ -48,6 +48,7 @@ from ...files.checked_json import CheckedTable, ModelError
 from ...graph import operations
 from ...graph.functions.normalizations import record_normalization
 from ...graph.graph import Graph
+from ...graph.numpy_function import Function
 from ...graph.operation import CalledFunction, Operation
 from ...graph.operations import InitialState, Part
 from ...graph.parameter import Parameter
@@ -58,7 +59,6 @@ from ...graph.structure import Structure
 from ...graph.tensor import FLOAT32, INT64, Array, Tensor
 from ..call_form import CallForm, StructuredCalls
 from ..containers import ForeignPart
-from ..function import Function
 from ..module import Module
 from ..names import argument_names, is_of_library
 from ..recording import Shapes, input_shapes, recording_of, trace

@@ -11,10 +11,10 @@ import numpy as np
 from .... import ActivationFunction
 from ....graph import functions as F
 from ....graph import operations
+from ....graph.numpy_function import Function
 from ....graph.parameter import Parameter
 from ....graph.sizes import is_same
 from ....graph.tensor import FLOAT32, Tensor
-from ....nn.function import Function
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._call import Call

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....graph import functions as F
+from ....graph.numpy_function import Function
 from ....graph.tensor import FLOAT32, Tensor
-from ....nn.function import Function
 from ...converted.functions import Determinant
 from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit

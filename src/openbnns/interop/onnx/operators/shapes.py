@@ -10,10 +10,10 @@ import numpy as np
 
 from ....graph import functions as F
 from ....graph import operations
+from ....graph.numpy_function import Function
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
 from ....graph.tensor import FLOAT32, INT64, Array, Tensor, filled
-from ....nn.function import Function
 from ...converted.control import read_numbers
 from ...converted.every_way import is_for_file
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..graph import operations
-from ..graph.calls import Calls
-from ..graph.graph import current_graph
-from ..graph.operations import FunctionContext, as_list
-from ..graph.parameter import Parameter
-from ..graph.sizes import AnySize, Size, bound, number_of
-from ..graph.tensor import FLOAT32, INT64, Array, Tensor
+from . import operations
+from .calls import Calls
+from .graph import current_graph
+from .operations import FunctionContext, as_list
+from .parameter import Parameter
+from .sizes import AnySize, Size, bound, number_of
+from .tensor import FLOAT32, INT64, Array, Tensor
 
 _TRIES = ((2, 3), (5, 7), (11, 13))  # for the free sizes of the inputs: primes, which tell them apart
 
