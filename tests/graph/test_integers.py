@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -236,6 +238,14 @@ def on_arrays(function: Function, *tables: Any) -> Any:
 
 def listed(results: Any) -> list[Any]:
     return list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def test_the_page_has_the_tables() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "networks.md").read_text(encoding="utf-8")
+    table = page[page.index("| from integers |") :].split("\n\n")[0]
+    exact, masks, rounded = ({*re.findall(r"\w+", re.findall(r"`([^`]*)`", row)[0])} for row in table.splitlines()[2:5])
+    assert exact == ({*LINEAR} | {*EXACT}) - MASKS
+    assert masks == MASKS and rounded == ROUNDED
 
 
 def test_every_function_is_in_a_table() -> None:
