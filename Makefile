@@ -61,7 +61,7 @@ $(VENV)/.docs-tools $(VENV)/.wheels-tools: $(VENV)/.%-tools: $(VENV)/.build-tool
 
 # Training and tests.
 
-.PHONY: develop train test test-mpi test-report test-peers test-models test-pytorch-models test-core test-c test-swift scoreboard
+.PHONY: develop train test test-mpi test-peers test-models test-pytorch-models test-core test-c test-swift scoreboard
 
 develop: $(VENV)/.native $(VENV)/.test-tools $(VENV)/.check-tools  ## build for this CPU only, and install what tests and checks need
 
@@ -77,10 +77,6 @@ test: install $(VENV)/.test-tools  ## the whole test suite, about 9 minutes on t
 
 test-mpi: install $(VENV)/.test-tools  ## training on 1 to 4 ranks of an MPI job (part of make test)
 	$(PYTEST) tests/mpi tests/distributed/test_distributed.py
-
-test-report: install $(VENV)/.test-tools $(VENV)/.browser-tools  ## the page of the report in Chromium, from phone to screen, light and dark
-	@tools/need.sh chromium
-	$(PYTEST) tests/browser/report_in_chromium.py
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.bench-tools  ## the tests that compare with PyTorch and scikit-learn
 	$(PYTEST) -m peers tests
@@ -167,9 +163,9 @@ docs: $(VENV)/.docs-tools  ## the documentation site, in build/site; needs no co
 	$(BIN)/python tools/docs_site/check.py build/site
 	@echo "Open build/site/index.html"
 
-test-site: docs $(VENV)/.browser-tools  ## the site in Chromium, from phone to screen, light and dark, without a network
+test-site: docs $(VENV)/.browser-tools  ## the site and reports in Chromium, from phone to screen, light and dark, without a network
 	@tools/need.sh chromium
-	$(PYTEST) -p no:cacheprovider --noconftest -c /dev/null tests/browser/site_in_chromium.py
+	OPENBNNS_ENGINE=reference PYTHONPATH=src $(PYTEST) -p no:cacheprovider --noconftest -c /dev/null tests/browser/site_in_chromium.py
 
 # Releases. Zig compiles wheels against an old C library, and for other processors.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from openbnns._plural import plural
 from openbnns.report.charts import Axis, Line, bars, lines
-from openbnns.report.markup import Cell, Markup, Panel, Section, facts_list, folded, table, tag
+from openbnns.report.markup import Markup, Panel, Section, facts_list, folded, table, tag
 from openbnns.report.number_text import percent, short
 from openbnns.report.page import document
 from results import Results
@@ -116,9 +116,9 @@ def _products(results: Results) -> Section | None:
     rows = [
         (
             p["name"].partition("/")[2],
-            Cell(f"{p['rate']:.1f}", p["rate"]),
-            Cell(percent(p["share"], 0), p["share"]),
-            *(Cell(f"{p['peers'][n] / p['ours']:.2f}", p["peers"][n] / p["ours"]) for n in names),
+            f"{p['rate']:.1f}",
+            percent(p["share"], 0),
+            *(f"{p['peers'][n] / p['ours']:.2f}" for n in names),
         )
         for p in points
     ]
@@ -189,9 +189,9 @@ def _operations(results: Results) -> Section | None:
     rows = [
         (
             c["name"] + (f", {plural(c['threads'], 'thread')}" if several else ""),
-            Cell(_time(c["ours"]), c["ours"]),
-            Cell(f"{c['ratio']:.2f}", c["ratio"]),
-            Cell(percent(c["share"], 0) if c["ceiling"] else "", c["share"]),
+            _time(c["ours"]),
+            f"{c['ratio']:.2f}",
+            percent(c["share"], 0) if c["ceiling"] else "",
         )
         for c in cases
     ]
@@ -216,7 +216,7 @@ def _others(results: Results) -> Section | None:
     figures = [f for f in results.figures if not f["peers"] and f["value"] is not None]
     if not figures:
         return None
-    rows = [(f["name"], f["note"], _goal(f), Cell(f"{short(f['value'])} {f['unit']}", f["value"])) for f in figures]
+    rows = [(f["name"], f["note"], _goal(f), f"{short(f['value'])} {f['unit']}") for f in figures]
     shown = table(("figure", "note", "goal", "value"), rows, words=3)
     return Section(
         "figures", "Other figures", [Panel("Single numbers", folded(f"Show {len(rows)} figures", shown), wide=True)]
@@ -283,18 +283,18 @@ def _times_table(figures: Sequence[Record]) -> Markup:
     kinds = list(dict.fromkeys(peer.partition(" ")[0] for f in figures for peer in f["peers"]))
     rows = []
     for f in figures:
-        cells: list[Any] = [f["name"].partition("/")[2], Cell(_time(f["ours"]), f["ours"])]
+        cells = [f["name"].partition("/")[2], _time(f["ours"])]
         for kind in kinds:
             peers = [(peer, t) for peer, t in f["peers"].items() if peer.partition(" ")[0] == kind]
-            cells += [_peer_cell(*peers[0], f["ours"])] if peers else [Cell("", 0.0)]
+            cells += [_peer_cell(*peers[0], f["ours"])] if peers else [""]
         rows.append(cells)
     shown = table(("network", "ours", *(f"{kind}, times as fast" for kind in kinds)), rows)
     return tag("div", shown, class_="phrases")
 
 
-def _peer_cell(peer: str, seconds: float, ours: float) -> Cell:
+def _peer_cell(peer: str, seconds: float, ours: float) -> str:
     form = peer.partition(" ")[2]
-    return Cell(f"{_time(seconds)}{f' {form}' if form else ''}, {seconds / ours:.2f}", seconds / ours)
+    return f"{_time(seconds)}{f' {form}' if form else ''}, {seconds / ours:.2f}"
 
 
 def _ratio(figure: Record, peer: str) -> float | None:

@@ -125,6 +125,13 @@ def perfect(path: Path) -> None:
     _classification(path, 3, 60, ["a", "b", "never"], outputs=outputs, targets=targets, parts=_split(targets))
 
 
+def lazy(path: Path) -> None:
+    """Always the most frequent class, and sure of it."""
+    targets = (np.arange(50) % 5 == 0).astype(np.int64)
+    outputs = np.tile(np.float32([4, -4]), (50, 1))
+    _classification(path, 2, 50, ["no", "yes"], outputs=outputs, targets=targets, parts=_split(targets))
+
+
 def hostile(path: Path) -> None:
     """Names that would be markup, or too long for a phone."""
     names = [HOSTILE, "x" * 200, "ordinary", "quotes \" ' and & <b>"]
@@ -148,11 +155,11 @@ def regression(path: Path) -> None:
 
 
 def outputs(path: Path) -> None:
-    """Several numbers at a time, an evaluation without a history, and a custom section."""
+    """Several numbers at a time, an evaluation without a history, and a section of its own."""
     random = np.random.RandomState(1)
     targets = random.standard_normal((80, 5)).astype(np.float32)
     extra = report.Section(
-        "ranks", "Ranks", [report.Panel("Time", report.table(("rank", "seconds"), [("0", "1.25"), ("1", "1.31")]))]
+        "costs", "Costs", [report.Panel("Time", report.table(("month", "hours"), [("May", "1.25"), ("June", "1.31")]))]
     )
     report.write(
         path, title="five numbers", network=None, settings={"data": "five.npz"}, command="", outputs=targets + 0.1,
@@ -181,7 +188,7 @@ class _Block(nn.Module):
 
 
 def deep(path: Path) -> None:
-    """More layers than lines can show, with connections around them, and many epochs."""
+    """Many layers and many epochs."""
     network = nn.Sequential(nn.Linear(16), *(_Block() for _ in range(8)), nn.Linear(3)).build((16,), seed=0)
     _classification(path, 3, 60, ["a", "b", "c"], network=network, history=_history(network, 400), epoch=400)
 
@@ -199,26 +206,20 @@ def one_epoch(path: Path) -> None:
     )
 
 
-def ranks(path: Path) -> None:
-    """A distributed run whose last rank is slow."""
-    network = nn.models.mlp(2).build((16,), seed=0)
-    history = _history(network, 3)
-    for record in history:
-        waited = [1 - i / 40 for i in range(40)]
-        record["ranks"] = {
-            "computed_seconds": [2 - w for w in waited], "waited_seconds": waited, "sent_seconds": [0.2] * 40,
-            "hosts": [f"node{i // 4}" for i in range(40)], "threads": [2] * 40,
-        }  # fmt: skip
-    further = report.rank_sections(history, [{"epoch": 1, "seconds": 9.0}])
+def useless(path: Path) -> None:
+    """A network that does worse than the mean, with a note: both have to stand first."""
+    targets = np.linspace(0, 1, 40)
+    history = _history(nn.models.mlp(1).build((2,), seed=0), 3)
     report.write(
-        path, title="ranks", network=network, history=history, settings={}, command="mpiexec -n 40", sections=further
+        path, title="useless", network=None, history=history, settings={"data": "u.csv"}, command="x", outputs=1 - targets,
+        targets=targets, notes=["2 test samples are also training samples."],
     )  # fmt: skip
 
 
 PAGES: dict[str, Callable[[Path], None]] = {
     page.__name__: page
     for page in (
-        two, digits, colors, hundred, thousand, perfect, hostile, regression, outputs, labels, deep, one_epoch, ranks
+        two, digits, colors, hundred, thousand, perfect, lazy, hostile, regression, outputs, labels, deep, one_epoch, useless
     )
 } | {"benchmarks": benchmark_results.write_page}  # fmt: skip
 

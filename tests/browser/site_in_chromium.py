@@ -1,8 +1,7 @@
-"""The documentation site in a real browser: no errors, nothing cut off, no other hosts, and search that finds things.
+"""The documentation site and reports in a real browser: no errors, nothing cut off, no other hosts, and search that finds things.
 
-``make test-site`` runs this.
-It opens the pages of build/site from the disk, without a network. Screenshots go to the folder of ``OPENBNNS_SCREENSHOTS`` if it
-is set.
+``make test-site`` runs this. It opens the pages of build/site, and reports of made-up runs, from the disk, without a network.
+Screenshots go to the folder of ``OPENBNNS_SCREENSHOTS`` if it is set.
 """
 
 from __future__ import annotations
@@ -10,14 +9,20 @@ from __future__ import annotations
 import http.server
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import report_pages
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 PAGES = (
@@ -25,6 +30,7 @@ PAGES = (
     "api/nn/training", "api/capi/enums", "api/openbnns/fully_connected", "notebooks/gradients", "filters/attention",
 )  # fmt: skip
 WIDTHS = (390, 800, 1280)
+SCHEMES = ("light", "dark")
 
 EASY = {
     "csv": "tables", "install": "install", "onnx": "onnx", "resume": "saving", "save a model": "saving",
@@ -88,6 +94,21 @@ _TOO_WIDE = """() => {
 }"""
 
 
+_CUT_OFF = """() => {
+  const width = document.documentElement.clientWidth;
+  const found = document.documentElement.scrollWidth > width ? ["the page"] : [];
+  for (const element of document.body.querySelectorAll("*")) {
+    if (element.closest(".skip, svg")) continue;
+    const box = element.getBoundingClientRect();
+    if (box.width && (box.right > width + 0.5 || box.left < -0.5)) found.push(element.outerHTML.slice(0, 120));
+  }
+  for (const card of document.querySelectorAll("article, header, footer")) {
+    if (card.scrollWidth > card.clientWidth) found.push("inside of " + card.textContent.slice(0, 60));
+  }
+  return found;
+}"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     names = ("chromium", "chromium-browser", "google-chrome")
@@ -99,25 +120,51 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_fits_and_is_quiet(browser: Browser, name: str, scheme: Any) -> None:
+def look(browser: Browser, path: Path, name: str, scheme: Any, cut_off: str, whole: bool = False) -> Page:
+    """A page that fits all widths, loads what it shows, asks for nothing else, and complains about nothing."""
     context = browser.new_context(offline=True, color_scheme=scheme, reduced_motion="reduce")
     page, trouble = context.new_page(), []
     page.on("console", lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.on("request", lambda r: trouble.append(f"asks for {r.url}") if r.url.startswith("http") else None)
-    page.goto((SITE / f"{name}.html").as_uri())
+    page.goto(path.as_uri())
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         if "OPENBNNS_SCREENSHOTS" in os.environ:
             target = f"{name.replace('/', '-')}-{scheme}-{width}.png"
-            page.screenshot(path=Path(os.environ["OPENBNNS_SCREENSHOTS"]) / target)
-        assert page.evaluate(_TOO_WIDE) == [], width
+            page.screenshot(path=Path(os.environ["OPENBNNS_SCREENSHOTS"]) / target, full_page=whole)
+        assert page.evaluate(cut_off) == [], width
     images = "() => [...document.images].filter((i) => i.offsetWidth && !i.naturalWidth).map((i) => i.src)"
     assert page.evaluate(images) == [], "images that do not load"
     assert trouble == []
-    context.close()
+    return page
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_page_fits_and_is_quiet(browser: Browser, name: str, scheme: str) -> None:
+    look(browser, SITE / f"{name}.html", name, scheme, _TOO_WIDE).context.close()
+
+
+@pytest.mark.parametrize("name", report_pages.PAGES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_report_fits_and_everyone_can_read_it(browser: Browser, tmp_path: Path, name: str, scheme: str) -> None:
+    """Folded parts included; nothing that axe calls serious; colours follow the reader."""
+    report_pages.PAGES[name](tmp_path / "report.html")
+    page = look(browser, tmp_path / "report.html", name, scheme, _CUT_OFF, whole=True)
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.evaluate(_CUT_OFF) == []
+    page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    result = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
+        for one in result["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert (sum(int(part) for part in ground.strip("rgb()").split(",")) > 400) is (scheme == "light")
+    page.context.close()
 
 
 def first_hits(page: Page, question: str) -> list[str]:

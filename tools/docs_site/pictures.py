@@ -2,7 +2,7 @@
 
     python tools/docs_site/pictures.py               writes docs/assets/report-light.png and report-dark.png
 
-Needs openbnns, Playwright and Chromium, as `make test-report` does, and Pillow.
+Needs openbnns, Playwright and Chromium, as `make test-site` does, and Pillow.
 """
 
 from __future__ import annotations

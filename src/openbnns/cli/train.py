@@ -452,5 +452,5 @@ def _write_report(
         outputs=None if outputs is None else data.in_units(outputs),
         targets=data.in_units(data.test_y), class_names=data.class_names, notes=notes,
         parts={part: data.in_units(y) for part, (_, y) in data.parts.items()}, task=data.task,
-        probabilities=False, sections=report.rank_sections(trainer.history), origin=data.origin,
+        probabilities=False, origin=data.origin,
     )  # fmt: skip

@@ -1,8 +1,7 @@
-"""The report of a training run or an evaluation: one HTML page that needs nothing else.
+"""The report of a training run or an evaluation: one HTML page that needs nothing else and runs nothing.
 
-:func:`collect` gathers facts and computes scores, :func:`render` draws them, :func:`write` does both. Charts are inline SVG
-(``charts.py``): a page takes some tens of kilobytes, where a plotting library in the page would take most of a megabyte; text
-stays text, and colours follow the light or dark setting of the reader. Nothing but NumPy is needed.
+:func:`collect` gathers facts and computes scores, :func:`render` draws them, :func:`write` does both. Charts are inline SVG; text
+stays text, and colours follow the light or dark setting of the reader.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from ..files.safetensors import write_atomically
 from .markup import Panel, Section, table
 from .page import render
 from .run_facts import Facts, collect
-from .sections.ranks import rank_sections
 
 __all__ = [
     "Facts",
     "Panel",
     "Section",
     "collect",
-    "rank_sections",
     "render",
     "table",
     "write",

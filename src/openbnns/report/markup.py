@@ -5,28 +5,27 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Union
+from typing import Union
 
 Content = Union[str, int, "Markup", None]
+_VOID = {"br", "img", "meta"}
 
 
 class Markup(str):
     """Text that is HTML. Made by :func:`tag` and :func:`join` only, so that names in the data cannot become elements."""
 
 
-def join(*parts: Content | Iterable[Content], between: str = "") -> Markup:
+def join(*parts: Content | Iterable[Content]) -> Markup:
     """One piece of HTML from several; None is left out."""
     texts: list[str] = []
     for part in parts:
-        if part is None:
-            continue
         if isinstance(part, Markup):
             texts.append(part)
         elif isinstance(part, (str, int)):
             texts.append(html.escape(str(part)))
-        else:
+        elif part is not None:
             texts.append(join(*part))
-    return Markup(between.join(texts))
+    return Markup("".join(texts))
 
 
 def tag(name: str, /, *content: Content | Iterable[Content], **attributes: str | int | float | bool | None) -> Markup:
@@ -37,23 +36,11 @@ def tag(name: str, /, *content: Content | Iterable[Content], **attributes: str |
     """
     words = [name]
     for key, value in attributes.items():
-        if value is None or value is False:
-            continue
-        written = key.rstrip("_").replace("_", "-")
-        words.append(written if value is True else f'{written}="{html.escape(str(value))}"')
+        if value is not None and value is not False:
+            written = key.rstrip("_").replace("_", "-")
+            words.append(written if value is True else f'{written}="{html.escape(str(value))}"')
     opening = f"<{' '.join(words)}>"
     return Markup(opening if name in _VOID else f"{opening}{join(*content)}</{name}>")
-
-
-def names_of_rows(names: Iterable[str]) -> Markup:
-    """Row names beside a board of cells. A name that is cut for lack of room keeps its end, by which many names differ."""
-    parts = [(name[:-_END], name[-_END:]) for name in names]
-    lines = [tag("li", tag("span", start), end, title=start + end) for start, end in parts]
-    return tag("ol", lines, class_="rows", aria_hidden="true")
-
-
-_END = 3  # characters
-_VOID = {"br", "img", "meta", "link", "input"}
 
 
 @dataclass(frozen=True)
@@ -70,9 +57,9 @@ class Panel:
 class Section:
     """A part of the page with a heading of its own; ``name`` is its address in the page, one word.
 
-    >>> section = Section("ranks", "Ranks", [Panel("Time", table(("rank", "seconds"), [("0", "1.5")]))])
+    >>> section = Section("costs", "Costs", [Panel("Time", table(("month", "seconds"), [("May", "1.5")]))])
     >>> section.title
-    'Ranks'
+    'Costs'
     """
 
     name: str
@@ -81,46 +68,19 @@ class Section:
     lead: str = ""
 
 
-class Cell(NamedTuple):
-    """A cell of a table that readers can sort: what it shows, and the number or word that it is sorted by."""
-
-    shown: Content
-    value: float | str
-
-
-def table(
-    header: Sequence[Content], rows: Iterable[Sequence[Content | Cell]], *, caption: str = "", words: int = 1
-) -> Markup:
+def table(header: Sequence[Content], rows: Iterable[Sequence[Content]], *, words: int = 1) -> Markup:
     """A table whose first ``words`` columns are text and the others numbers; the first column names the row.
-
-    Readers can sort it if its cells are of the kind :class:`Cell`.
 
     >>> table(("class", "samples"), [("cat", 3)])[-41:]
     '<td class="n">3</td></tr></tbody></table>'
     """
-    lines = [list(row) for row in rows]
-    sortable = any(isinstance(cell, Cell) for line in lines for cell in line)
-
-    def kind(column: int) -> str | None:
-        return None if column < words else "n"
-
-    def cell(column: int, content: Content | Cell) -> Markup:
-        name, scope = ("th", "row") if column == 0 else ("td", None)
-        if isinstance(content, Cell):
-            return tag(name, content.shown, scope=scope, class_=kind(column), data_v=content.value)
-        return tag(name, content, scope=scope, class_=kind(column))
-
-    heads = [
-        tag("th", tag("button", text, type="button") if sortable else text, scope="col", class_=kind(i))
-        for i, text in enumerate(header)
-    ]
-    return tag(
-        "table",
-        tag("caption", caption) if caption else None,
-        tag("thead", tag("tr", heads)),
-        tag("tbody", [tag("tr", [cell(i, content) for i, content in enumerate(line)]) for line in lines]),
-        class_="sortable" if sortable else None,
-    )
+    kinds = [None if i < words else "n" for i in range(len(header))]
+    head = [tag("th", text, scope="col", class_=kind) for text, kind in zip(header, kinds, strict=True)]
+    body = []
+    for first, *others in rows:
+        cells = [tag("td", text, class_=kind) for text, kind in zip(others, kinds[1:], strict=True)]
+        body.append(tag("tr", tag("th", first, scope="row"), cells))
+    return tag("table", tag("thead", tag("tr", head)), tag("tbody", body))
 
 
 def facts_list(pairs: Iterable[tuple[str, Content]]) -> Markup:
@@ -133,5 +93,6 @@ def folded(title: str, content: Markup) -> Markup:
     return tag("details", tag("summary", title), content)
 
 
-def sentence_list(lines: Iterable[str]) -> Markup:
-    return tag("ul", [tag("li", line) for line in lines], class_="notes")
+def hint(text: str) -> Markup:
+    """A sentence about a chart or table."""
+    return tag("p", text, class_="hint")

@@ -1,4 +1,4 @@
-"""The page made from facts: one HTML file that contains its style and its script, and loads nothing."""
+"""The page made from facts: one HTML file that contains its style, and loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ from .run_facts import Facts
 from .sections import classification, data, network, regression, results, setup, training
 
 _ORDER = (
-    results.section,
-    data.section,
-    training.section,
-    classification.section,
-    regression.section,
-    classification.mistakes,
-    training.norms,
+    results.section, data.section, training.section, classification.section, regression.section, classification.mistakes,
     network.section,
-)
-"""The makers of the sections, from top to bottom; the setup comes last, after additional sections."""
+)  # fmt: skip
 
 
 def render(facts: Facts) -> str:
@@ -31,35 +24,26 @@ def render(facts: Facts) -> str:
 
 
 def document(kind: str, title: str, lead: str, sections: Sequence[Section], footer: str) -> str:
-    """A page of sections as text, of the look and with the means of the report; the first section holds the results.
+    """A page of sections as text, with the look of the report; the first section holds the results.
 
     >>> page = document("Notes", "Mine", "What was found.", [Section("results", "Results", [])], "Written today.")
-    >>> page.startswith("<!doctype html>"), "http" in page
-    (True, False)
+    >>> page.startswith("<!doctype html>"), "http" in page, "<script" in page
+    (True, False, False)
     """
     head = join(
         tag("meta", charset="utf-8"),
         tag("title", title),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content="OpenBNNS"),
-        tag("style", _resource("page.css")),
+        tag("style", _style()),
     )
-    listed = tag("ul", [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections])
-    top = tag(
-        "header",
-        tag("p", kind, class_="kind"),
-        tag("h1", title),
-        tag("p", lead, class_="lead"),
-        tag("nav", listed, aria_label="Sections"),
-    )
+    links = tag("ul", [tag("li", tag("a", section.title, href=f"#{section.name}")) for section in sections])
+    words = (tag("p", kind, class_="kind"), tag("h1", title), tag("p", lead, class_="lead"))
     body = join(
         tag("a", "Skip to the results", href=f"#{sections[0].name}", class_="skip"),
-        top,
-        tag("main", [_section(section) for section in sections]),
+        tag("header", *words, tag("nav", links, aria_label="Sections")),
+        tag("main", map(_section, sections)),
         tag("footer", tag("p", footer)),
-        tag("div", id="tip", hidden=True, aria_hidden="true"),
-        tag("script", _resource("page.js")),
     )
     return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
 
@@ -75,18 +59,15 @@ def picture(title: str, content: Markup, width: int, height: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">{tag("title", title)}'
         f'<foreignObject {size}><div xmlns="http://www.w3.org/1999/xhtml" style="height:100%;font:16px/1.5 system-ui,sans-serif;'
-        f'color:var(--ink)">{tag("style", str(_resource("page.css")))}{card}</div></foreignObject></svg>\n'
+        f'color:var(--ink)">{tag("style", _style())}{card}</div></foreignObject></svg>\n'
     )
 
 
 def _section(section: Section) -> Markup:
+    heading = tag("h2", section.title, id=f"{section.name}-title")
+    lead = tag("p", section.lead, class_="lead") if section.lead else None
     return tag(
-        "section",
-        tag("h2", section.title, id=f"{section.name}-title"),
-        tag("p", section.lead, class_="lead") if section.lead else None,
-        _panels(section.panels),
-        id=section.name,
-        aria_labelledby=f"{section.name}-title",
+        "section", heading, lead, _panels(section.panels), id=section.name, aria_labelledby=f"{section.name}-title"
     )
 
 
@@ -94,21 +75,16 @@ def _panels(panels: Sequence[Panel]) -> Markup:
     """Cards in as many columns as leave no gaps."""
     narrow = sum(not panel.wide for panel in panels)
     columns = 3 if any(panel.large for panel in panels) else {0: 1, 1: 1, 2: 2, 4: 2}.get(narrow, 3)
-    small = sum(not (panel.wide or panel.large) for panel in panels)
-    odd = small % 2 == 1 and columns > 1  # two columns would leave one card alone
+    odd = sum(not (panel.wide or panel.large) for panel in panels) % 2 == 1 and columns > 1  # one would be left alone
     style = f"--columns:{columns};--middle:{min(columns, 2)}"
-    return tag("div", [_panel(panel) for panel in panels], class_="panels odd" if odd else "panels", style=style)
+    return tag("div", map(_panel, panels), class_="panels odd" if odd else "panels", style=style)
 
 
 def _panel(panel: Panel) -> Markup:
-    return tag(
-        "article",
-        tag("h3", panel.title),
-        panel.content,
-        class_="wide" if panel.wide else "large" if panel.large else None,
-    )
+    size = "wide" if panel.wide else "large" if panel.large else None
+    return tag("article", tag("h3", panel.title), panel.content, class_=size)
 
 
-def _resource(name: str) -> Markup:
-    """A file beside this one, which is ours and goes into the page as it is."""
-    return Markup(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+def _style() -> Markup:
+    """The style sheet beside this file, which is ours and goes into the page as it is."""
+    return Markup(files(__package__).joinpath("page.css").read_text(encoding="utf-8"))

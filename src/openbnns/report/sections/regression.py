@@ -5,87 +5,70 @@ from __future__ import annotations
 import numpy as np
 
 from ..charts import histogram, scatter
-from ..markup import Cell, Markup, Panel, Section, join, table, tag
-from ..number_text import column, count, short
-from ..run_facts import Facts
+from ..markup import Markup, Panel, Section, hint, join, table
+from ..number_text import column, short
+from ..run_facts import Facts, pictures_of
 from ..scores import Regression
 
-_DOTS = 1000
+_DOTS, _BINS = 600, 30
 _DRAWN = 3  # outputs
-_BINS = 30
 
 
 def section(facts: Facts) -> Section | None:
-    regressions = facts.regressions
+    regressions, panels = facts.regressions, []
     if not regressions:
         return None
-    panels = []
-    several = len(regressions) > 1
+    if len(regressions) > 1:
+        rows = [(one.name, *map(short, (one.rmse, one.baseline.value, one.mae, one.r2))) for one in regressions]
+        panels.append(Panel("Each output", table(("output", "RMSE", "of the mean", "MAE", "R²"), rows), wide=True))
     for one in regressions[:_DRAWN]:
-        of = f" of {one.name}" if several else ""
+        of = f" of {one.name}" if len(regressions) > 1 else ""
         panels.append(Panel(f"Predicted and true values{of}", _predicted(one)))
         panels.append(Panel(f"Residuals{of}", _residuals(one)))
         panels.append(Panel(f"Distribution of the residuals{of}", _distribution(one)))
-    if several:
-        rows = [
-            (Cell(one.name, one.name), *(_number(v) for v in (one.rmse, one.baseline.value, one.mae, one.r2)))
-            for one in regressions
-        ]
-        header = ("output", "RMSE", "of the mean", "MAE", "R²")
-        panels.insert(0, Panel("Each output", table(header, rows), wide=True))
-    panels.append(Panel(f"Furthest off{f', {regressions[0].name}' if several else ''}", _worst(facts)))
+    panels.append(Panel(f"Furthest off{facts.of_first}", _worst(facts)))
     return Section("errors", "Errors in the test", panels)
 
 
-def _some(one: Regression) -> list[int]:
-    """Numbers of samples to draw: all, or evenly many with the largest errors among them."""
-    total = len(one.truth)
-    if total <= _DOTS:
-        return list(range(total))
-    worst = np.argsort(-np.abs(one.residuals), kind="stable")[: _DOTS // 10]
-    return sorted({*worst.tolist(), *np.linspace(0, total - 1, _DOTS - len(worst)).astype(int).tolist()})
+def _points(one: Regression, x: np.ndarray, y: np.ndarray) -> list[tuple[float, float, str]]:
+    """Dots of all samples, or of evenly many with the largest errors among them."""
+    chosen = np.arange(len(one.truth))
+    if len(chosen) > _DOTS:
+        worst = np.argsort(-np.abs(one.residuals), kind="stable")[: _DOTS // 10]
+        chosen = np.union1d(worst, np.linspace(0, len(chosen) - 1, _DOTS - len(worst)).astype(int))
+    points = []
+    for i in chosen.tolist():
+        numbers = {"true": one.truth[i], "predicted": one.predicted[i], "residual": one.residuals[i]}
+        told = [f"sample {i + 1}", *(f"{name}: {short(float(value))}" for name, value in numbers.items())]
+        points.append((float(x[i]), float(y[i]), "\n".join(told)))
+    return points
 
 
-def _told(one: Regression, i: int) -> str:
-    residual = float(one.residuals[i])
-    return f"sample {i}\ntrue: {short(one.truth[i])}\npredicted: {short(one.predicted[i])}\nresidual: {short(residual)}"
+def _cut(one: Regression, points: list[tuple[float, float, str]]) -> Markup | None:
+    if len(points) == len(one.truth):
+        return None
+    return hint(f"{len(points):,} of {len(one.truth):,} samples are drawn, the worst among them.")
 
 
 def _predicted(one: Regression) -> Markup:
-    chosen = _some(one)
-    points = [(float(one.truth[i]), float(one.predicted[i]), _told(one, i)) for i in chosen]
-    low = min(float(one.truth.min()), float(one.predicted.min()))
-    high = max(float(one.truth.max()), float(one.predicted.max()))
+    both = np.concatenate([one.truth, one.predicted])
+    low, high, points = float(both.min()), float(both.max()), _points(one, one.truth, one.predicted)
     drawn = scatter(
-        "Predicted against true values",
-        points,
-        x_label="true",
-        y_label="predicted",
-        line=((low, low), (high, high)),
-        same=True,
-    )
-    return join(drawn, _cut(one, chosen))
+        "Predicted against true values", points, x_label="true", y_label="predicted", line=((low, low), (high, high)), same=True
+    )  # fmt: skip
+    return join(drawn, _cut(one, points))
 
 
 def _residuals(one: Regression) -> Markup:
-    chosen = _some(one)
-    points = [(float(one.predicted[i]), float(one.residuals[i]), _told(one, i)) for i in chosen]
-    low, high = float(one.predicted.min()), float(one.predicted.max())
-    hint = tag("p", "A cloud without a shape around zero is what a good fit leaves.", class_="hint")
-    drawn = scatter(
-        "Residuals by predicted value",
-        points,
-        x_label="predicted",
-        y_label="predicted minus true",
-        line=((low, 0.0), (high, 0.0)),
+    low, high, points = (
+        float(one.predicted.min()),
+        float(one.predicted.max()),
+        _points(one, one.predicted, one.residuals),
     )
-    return join(hint, drawn)
-
-
-def _cut(one: Regression, chosen: list[int]) -> Markup | None:
-    if len(chosen) == len(one.truth):
-        return None
-    return tag("p", f"{len(chosen):,} of {len(one.truth):,} samples are drawn, the worst among them.", class_="hint")
+    drawn = scatter(
+        "Residuals by predicted value", points, x_label="predicted", y_label="predicted minus true", line=((low, 0), (high, 0))
+    )  # fmt: skip
+    return join(hint("A cloud without a shape around zero is what a good fit leaves."), drawn, _cut(one, points))
 
 
 def _distribution(one: Regression) -> Markup:
@@ -93,34 +76,14 @@ def _distribution(one: Regression) -> Markup:
     edges = np.linspace(-reach, reach, _BINS + 1)
     counts = np.histogram(one.residuals, edges)[0].tolist()
     mean, half = float(one.residuals.mean()), float(np.median(np.abs(one.residuals)))
-    hint = tag("p", f"On average {short(mean, 3)}; half of them are within {short(half, 3)} of zero.", class_="hint")
-    return join(hint, histogram("Residuals", edges.tolist(), [counts], ["samples"], x_label="predicted minus true"))
+    said = hint(f"On average {short(mean, 3)}; half of them are within {short(half, 3)} of zero.")
+    return join(said, histogram("Residuals", edges.tolist(), [counts], ["samples"], x_label="predicted minus true"))
 
 
 def _worst(facts: Facts) -> Markup:
-    one = facts.regressions[0]
-    pictures = [m for m in facts.mistakes if m.image]
-    if pictures:
-        return tag(
-            "ul",
-            [
-                tag(
-                    "li",
-                    tag("img", src=m.image, alt=f"Test sample {m.sample}: {m.truth}, predicted {m.predicted}"),
-                    tag("p", tag("b", m.truth), " predicted ", tag("b", m.predicted)),
-                    tag("small", f"sample {m.sample}"),
-                )
-                for m in pictures
-            ],
-            class_="gallery",
-        )
-    samples = [m.sample for m in facts.mistakes]
-    columns = [[float(v[i]) for i in samples] for v in (one.truth, one.predicted, one.residuals)]
-    cells = [[Cell(*pair) for pair in zip(column(values), values, strict=True)] for values in columns]
-    names = [m.place or count(m.sample) for m in facts.mistakes]
-    rows = [(Cell(name, i), *others) for name, i, *others in zip(names, samples, *cells, strict=True)]
+    one, shown = facts.regressions[0], facts.mistakes
+    if (drawn := pictures_of(shown, lambda m: (m.truth, " predicted ", m.predicted, m.place))) is not None:
+        return drawn
+    columns = [column([float(v[m.sample]) for m in shown]) for v in (one.truth, one.predicted, one.residuals)]
+    rows = [(m.place, *row) for m, *row in zip(shown, *columns, strict=True)]
     return table(("sample", "true", "predicted", "residual"), rows)
-
-
-def _number(value: float) -> Cell:
-    return Cell(short(value), value)
