@@ -230,8 +230,9 @@ class Graph:
     def use(self, parameter: Parameter) -> None:
         """Take a parameter, which must belong to the network, for an operation."""
         self.require_own(parameter)
-        parameter.make(parameter.shape, self.generator)
-        parameter.used = True
+        if not parameter.used:
+            parameter.make(parameter.shape, self.generator)
+            parameter.used = True
 
     def constant(self, array: Any) -> Tensor:
         """An array as a value; contiguous float32 arrays, such as buffers, are read where they lie.

@@ -526,7 +526,7 @@ class Tensor(Expression):
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32, or int64 for whole numbers that are looked up."""
-        return self.storage._dtype
+        return self._dtype if self.source is None else self.storage._dtype
 
     @property
     def is_mask(self) -> bool:

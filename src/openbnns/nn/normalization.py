@@ -230,7 +230,8 @@ class GroupNorm(_Normalization):
         normalizations.check_rank_of_groups("GroupNorm", input)
         check_size("GroupNorm", "channels", self.num_channels, input.shape[1])
         normalizations.check_groups("GroupNorm", self.num_groups, int(input.shape[1]))
-        self.num_channels = int(input.shape[1])
+        if self.num_channels is None:
+            self.num_channels = int(input.shape[1])
         weights = self._weights(input, (self.num_channels,))
         y: Tensor = normalizations.group_norm_of("GroupNorm", input, self.num_groups, *weights, self.eps)
         return y
@@ -263,7 +264,9 @@ class LayerNorm(_Normalization):
 
     def forward(self, input: Tensor) -> Tensor:
         x = input
-        self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
+        shape = fitting_end(self.normalized_shape, x, "LayerNorm")
+        if self.normalized_shape is None:
+            self.normalized_shape = shape
         y: Tensor = functions.layer_norm(x, shape, *self._weights(x, shape), self.eps)
         return y
 
@@ -305,7 +308,9 @@ class RMSNorm(Layer):
 
     def forward(self, input: Tensor) -> Tensor:
         x = input
-        self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
+        shape = fitting_end(self.normalized_shape, x, "RMSNorm")
+        if self.normalized_shape is None:
+            self.normalized_shape = shape
         weight = self._fit_optional("weight", shape, x.graph.generator)
         y: Tensor = functions.rms_norm(x, shape, weight, self.eps)
         return y
