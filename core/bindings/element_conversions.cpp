@@ -1,7 +1,9 @@
 #include "bindings/element_conversions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -97,13 +99,11 @@ bool floats_fit(const char* from, int64_t count) {
   constexpr float above = static_cast<float>(std::numeric_limits<To>::max() / 2 + 1) * 2;
   constexpr float below = std::is_signed_v<To> ? -above - 1 : -1;  // -2^31 - 1 is -2^31 as a float
   constexpr bool closed = sizeof(To) > 2 && std::is_signed_v<To>;
-  bool good = true;
-  for (int64_t i = 0; i < count; i++) {
-    float read;
-    std::memcpy(&read, from + i * sizeof read, sizeof read);
-    good &= read < above && (closed ? read >= below : read > below);
-  }
-  return good;
+  const auto* floats = reinterpret_cast<const float*>(from);
+  int bad = 0;
+  for (int64_t i = 0; i < count; i++)
+    bad |= !(floats[i] < above) | (closed ? !(floats[i] >= below) : !(floats[i] > below));
+  return bad == 0;
 }
 
 template <class T>
@@ -112,6 +112,12 @@ constexpr ElementConversions integer(char letter) {
 }
 
 }  // namespace
+
+bool all_below(const float* floats, int64_t count, float limit) {
+  int bad = 0;
+  for (int64_t i = 0; i < count; i++) bad |= !(std::fabs(floats[i]) < limit);
+  return bad == 0;
+}
 
 void round_to_half(const float* from, float* to, int64_t count) {
   static const ElementConversions& half = *conversions_of('e');

@@ -5,7 +5,7 @@
 namespace openbnns {
 
 using ConvertElements = void (*)(const char* from, char* to, int64_t count);
-using ElementsFit = bool (*)(const char* from, int64_t count);
+using ElementsFit = bool (*)(const char* floats, int64_t count);  // which are aligned
 
 // Those of a type, by NumPy's letter; null where there are none.
 struct ElementConversions {
@@ -15,6 +15,9 @@ struct ElementConversions {
   ElementsFit floats_fit;                      // whether all floats have a counterpart; null: always
   ConvertElements to_integers, from_integers;  // of 64 bits
 };
+
+// Whether all magnitudes are below a limit, and none is NaN.
+bool all_below(const float* floats, int64_t count, float limit);
 
 // Floats rounded to float16 and back; `to` may be `from`.
 void round_to_half(const float* from, float* to, int64_t count);

@@ -118,7 +118,7 @@ void GraphCall::add_argument(char type, const std::vector<int64_t>& shape, bool 
 
 void GraphCall::add_checked(uintptr_t floats, int64_t count, bool halved) {
   // The least float that becomes infinite: the float16 halfway above its largest one.
-  checked_.push_back({reinterpret_cast<const char*>(floats), count, halved ? 65520.0f : INFINITY});
+  checked_.push_back({reinterpret_cast<const float*>(floats), count, halved ? 65520.0f : INFINITY});
 }
 
 bool GraphCall::is_current() const {
@@ -209,15 +209,8 @@ void GraphCall::read(bool in_place) {
 bool GraphCall::run() { return calls_->run_unlocked(weights_); }
 
 bool GraphCall::write() {
-  for (const Checked& checked : checked_) {
-    bool finite = true;
-    for (int64_t i = 0; i < checked.count; i++) {
-      float value;
-      std::memcpy(&value, checked.floats + i * sizeof value, sizeof value);
-      finite &= std::fabs(value) < checked.limit;
-    }
-    if (!finite) return false;
-  }
+  for (const Checked& checked : checked_)
+    if (!all_below(checked.floats, checked.count, checked.limit)) return false;
   for (const Argument& argument : arguments_)
     if (argument.target && argument.fits && !argument.fits(argument.target, argument.count)) return false;
   const auto store = [](const Argument& argument, const Place& place) {

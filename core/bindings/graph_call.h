@@ -102,7 +102,7 @@ class GraphCall {
     Tensor tensor;
   };
   struct Checked {
-    const char* floats;
+    const float* floats;
     int64_t count;
     float limit;
   };

@@ -75,6 +75,7 @@ public enum BNNSGraph {
     public final class Context {
         private let graph: bnns_graph_t
         private var context: bnns_graph_context_t
+        private var argumentType = BNNSGraphArgumentTypePointer  // as it was set last
 
         /// Compile an `.mlmodelc` folder, its `model.mil` or an `.mlpackage`: one function of it, or all.
         public convenience init(
@@ -239,9 +240,11 @@ public enum BNNSGraph {
         private func execute(
             _ function: String?, _ kind: BNNSGraphArgumentType, _ arguments: inout [bnns_graph_argument_t]
         ) throws {
-            let status =
-                BNNSGraphContextSetArgumentType(context, kind) == 0
-                ? BNNSGraphContextExecute(context, function, arguments.count, &arguments, 0, nil) : -1
+            if kind != argumentType {
+                guard BNNSGraphContextSetArgumentType(context, kind) == 0 else { throw Error.unableToExecute }
+                argumentType = kind
+            }
+            let status = BNNSGraphContextExecute(context, function, arguments.count, &arguments, 0, nil)
             guard status == 0 else { throw Error.unableToExecute }
         }
     }
