@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import openbnns
+from openbnns._machine import describe
 from openbnns.cli.bench import HOW
-from openbnns.report.machine import describe
 
 PARTS = ("cases", "figures", "sweep")
 PEERS = ("torch", "jax", "onnxruntime")

@@ -25,7 +25,7 @@ ORDER = [
     {"calls"},
     {"filters"},
     {"diagnosis", "runtime"},
-    {"capi", "layers"},
+    {"capi", "layers", "_machine"},
     {"gradients", "datasets", "clib", "files"},
     {"graph"},
     {"nn"},

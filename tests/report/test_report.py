@@ -263,6 +263,10 @@ SENTENCES = {
     "The validation loss was lowest in epoch": ("regression", "two"),
     "Losses are means over samples.": ("two", "outputs"),
     "does no better than the mean of the targets": ("useless", "regression"),
+    "always the mean of the training targets": ("regression", "outputs"),
+    "always the mean of these targets": ("outputs", "regression"),
+    "always the most frequent class, ": ("two", "labels"),
+    "always the more frequent answer": ("labels", "two"),
     "does no better than the most frequent class alone": ("lazy", "two"),
     "There are no test samples.": ("one_epoch", "two"),
     "are recognized. With other samples of the same kind, expect": ("two", "regression"),
@@ -444,11 +448,12 @@ def test_norms_of_weights_are_in_the_history() -> None:
 def test_time_of_layers_is_measured(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(4), nn.ReLU(), nn.Linear(2)).build((3,), seed=0)
     before = {name: array.copy() for name, array in net.state_dict().items()}
-    facts = report.collect(
-        title="", network=net, settings={"batch size": 5}, command="", samples=np.ones((2, 3), np.float32),
-        outputs=np.eye(2), targets=np.array([0, 1]),
+    report.write(
+        tmp_path / "r.html", title="", network=net, settings={"batch size": 5}, command="",
+        samples=np.ones((2, 3), np.float32), outputs=np.eye(2), targets=np.array([0, 1]),
     )  # fmt: skip
-    assert facts.profile is not None and facts.profile.batch == 5 and facts.profile.runs == 10
-    assert [(layer.kind, layer.shape) for layer in facts.layers] == [("Linear + ReLU", (4,)), ("Linear", (2,))]
+    text = Page((tmp_path / "r.html").read_text(encoding="utf-8")).text
+    assert "Of a training step with 5 samples on" in text and "medians of 10 runs." in text
+    assert "0, 1 Linear + ReLU 4 16" in text and "2 Linear 2 10" in text
     for name, array in net.state_dict().items():
         np.testing.assert_array_equal(array, before[name])

@@ -60,8 +60,8 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from .. import get_num_threads, set_num_threads
+    from .._machine import describe
     from .._spelling import nearest
-    from ..report.machine import describe
 
     if options.threads is not None:
         set_num_threads(options.threads)

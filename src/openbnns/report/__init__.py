@@ -1,55 +1,42 @@
 """The report of a training run or an evaluation: one HTML page that needs nothing else and runs nothing.
 
-:func:`collect` gathers facts and computes scores, :func:`render` draws them, :func:`write` does both. Charts are inline SVG; text
-stays text, and colours follow the light or dark setting of the reader.
+:func:`write` gathers facts and computes scores (``run_facts.py``, ``scores.py``), and draws them (``sections``). Charts
+are inline SVG; text stays text, and colours follow the light or dark setting of the reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import signature
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .._machine import describe
+from .._plural import plural
 from ..files.safetensors import write_atomically
+from ..graph.tensor import Array
 from .markup import Panel, Section, table
 from .page import render
-from .run_facts import Facts, collect
+from .run_facts import TASKS, Facts, Shown, Task, layers_of, part_of, profile_of, scores_of, task_of
 
-__all__ = [
-    "Facts",
-    "Panel",
-    "Section",
-    "collect",
-    "render",
-    "table",
-    "write",
-]
+if TYPE_CHECKING:
+    from ..nn.data.sample_origin import Origin
+    from ..nn.module import Module
+    from ..nn.profiling import Profile
 
-_Given = ParamSpec("_Given")
+__all__ = ["Panel", "Section", "table", "write"]
 
 
-def _with_arguments_of(
-    collect: Callable[_Given, Facts],
-) -> Callable[[Callable[[str | Path, Facts], None]], Callable[Concatenate[str | Path, _Given], None]]:
-    """A decorator: a function of a path and facts takes what the facts are collected from instead."""
-
-    def decorate(write: Callable[[str | Path, Facts], None]) -> Callable[Concatenate[str | Path, _Given], None]:
-        @wraps(write)
-        def decorated(path: str | Path, /, *arguments: _Given.args, **given: _Given.kwargs) -> None:
-            write(path, collect(*arguments, **given))
-
-        path, _ = signature(write).parameters.values()
-        whole = signature(collect).replace(return_annotation="None")
-        decorated.__signature__ = whole.replace(parameters=[path, *whole.parameters.values()])  # type: ignore[attr-defined]
-        return decorated
-
-    return decorate
-
-
-@_with_arguments_of(collect)
-def write(path: str | Path, facts: Facts) -> None:
+def write(
+    path: str | Path, *, title: str, network: Module | None, settings: Mapping[str, Any], command: str,
+    history: Sequence[Mapping[str, Any]] = (), test: Mapping[str, float] | None = None, samples: Array | None = None,
+    outputs: Array | None = None, targets: Array | None = None, class_names: Sequence[str] = (), epoch: int | None = None,
+    notes: Sequence[str] = (), parts: Mapping[str, Array] | None = None, reference: Array | None = None,
+    task: Task | None = None, profile: Profile | bool = True, images: bool | None = None,
+    probabilities: bool | None = None, origin: Origin | None = None, sections: Iterable[Section] = (),
+) -> None:  # fmt: skip
     """Write the page of a training run, or of an evaluation if there is no ``history``.
 
     ``outputs`` are what the network gives for the test ``samples``, scores or probabilities of classes, labels or numbers, and
@@ -82,4 +69,28 @@ def write(path: str | Path, facts: Facts) -> None:
     >>> os.path.getsize(path) < 100_000
     True
     """
+    if task is not None and task not in TASKS:
+        raise ValueError(f"report: task is {task!r}. Use {', '.join(TASKS)}, or leave it out.")
+    scored: dict[str, Any] = {}
+    if outputs is not None and targets is not None:
+        if len(outputs) != len(targets):
+            count = f"{plural(len(outputs), 'output')}, but {plural(len(targets), 'target')}"
+            raise ValueError(f"report: there are {count}. Pass one for each sample.")
+        outputs, targets = np.asarray(outputs), np.asarray(targets)
+        task = task or (task_of(outputs, targets) if len(outputs) else None)
+        known = reference if reference is not None else (parts or {}).get("training")
+        if task is not None and len(outputs):
+            shown = Shown(samples, images, origin)
+            training = None if known is None else np.asarray(known)
+            scored = scores_of(task, outputs, targets, class_names, training, shown, probabilities)
+    given = dict(parts or ({} if targets is None or not len(targets) else {"test": targets}))
+    size = len(scored["classes"].names) if "classes" in scored else 0
+    layers, inputs = ((), ()) if network is None else layers_of(network)
+    facts = Facts(
+        title, settings, command, tuple(notes), list(history), epoch or getattr(history, "chosen_epoch", None), test, task,
+        tuple(part_of(name, np.asarray(y), task, size) for name, y in given.items()), tuple(class_names), tuple(sections),
+        layers, inputs, 0 if network is None else sum(p.size for p in network.parameters()),
+        profile_of(network, samples, settings, profile), describe(),
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M UTC}", **scored,
+    )  # fmt: skip
     write_atomically(path, render(facts).encode())

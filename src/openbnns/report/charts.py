@@ -19,7 +19,6 @@ from .number_text import alike, alone, log_ticks, short, ticks
 
 _POINTS = 300  # points of a line; more cannot be seen
 _SIDE = 1000
-_SVG = 'xmlns="http://www.w3.org/2000/svg"'  # which pages need not say, but pictures that are files of their own do
 _SHORT = 12  # letters of a name that leaves room for a bar beside it
 
 
@@ -231,9 +230,7 @@ def _legend(series: Sequence[Line], diagonal: str = "", *, areas: bool = False) 
     ]:
         key: Content = tag("span", class_=f"swatch b{style[1:]}")
         if not areas:
-            key = Markup(
-                f'<svg {_SVG} viewBox="0 0 28 8" aria-hidden="true"><path class="line {style}" d="M1 4H27"/></svg>'
-            )
+            key = Markup(f'<svg viewBox="0 0 28 8" aria-hidden="true"><path class="line {style}" d="M1 4H27"/></svg>')
         items.append(tag("li", key, name))
     return tag("ul", items, class_="legend")
 
@@ -244,7 +241,7 @@ def _plot(
     columns, rows = across.marks(6), up.marks(5)
     grid = tag("path", class_="grid", d="".join(f"M0 {_SIDE - place:.0f}H{_SIDE}" for place, _ in rows))
     picture = Markup(
-        f'<svg {_SVG} viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img">{tag("title", label)}'
+        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" preserveAspectRatio="none" role="img">{tag("title", label)}'
         f"{grid}{join(drawn)}</svg>"
     )
     texts = [tag("span", text, class_="y", style=f"top:{100 - place / 10:.1f}%") for place, text in rows]

@@ -50,17 +50,19 @@ def short(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def milliseconds(value: float) -> str:
-    return f"{value:,.1f} ms" if value >= 10 else f"{value:.2f} ms" if value >= 0.1 else f"{1e3 * value:.1f} µs"
-
-
 def seconds(value: float) -> str:
     """
-    >>> seconds(0.00034), seconds(0.01234), seconds(1.5), seconds(75), seconds(7200)
-    ('0.34 ms', '12 ms', '1.50 s', '1 min 15 s', '2 h 0 min')
+    >>> seconds(0.000034), seconds(0.01234), seconds(1.5), seconds(75), seconds(7200)
+    ('34.0 µs', '12 ms', '1.50 s', '1 min 15 s', '2 h 0 min')
     """
     if 0 < value < 0.1:
-        return f"{1e3 * value:.2f} ms" if value < 1e-3 else f"{1e3 * value:.2g} ms"
+        return (
+            f"{1e6 * value:.1f} µs"
+            if value < 1e-4
+            else f"{1e3 * value:.2f} ms"
+            if value < 0.01
+            else f"{1e3 * value:.0f} ms"
+        )
     if value < 60:
         return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
     minutes, rest = divmod(round(value), 60)

@@ -48,21 +48,6 @@ def document(kind: str, title: str, lead: str, sections: Sequence[Section], foot
     return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
 
 
-def picture(title: str, content: Markup, width: int, height: int) -> str:
-    """A piece of a page as an SVG file of its own, for pages that show it as an image; it follows light and dark as they do.
-
-    >>> picture("Loss", tag("p", "0.1 & less"), 400, 100)[:32]
-    '<svg xmlns="http://www.w3.org/20'
-    """
-    size = f'width="{width}" height="{height}"'
-    card = tag("article", tag("h3", title), content, style="height:100%")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" role="img">{tag("title", title)}'
-        f'<foreignObject {size}><div xmlns="http://www.w3.org/1999/xhtml" style="height:100%;font:16px/1.5 system-ui,sans-serif;'
-        f'color:var(--ink)">{tag("style", _style())}{card}</div></foreignObject></svg>\n'
-    )
-
-
 def _section(section: Section) -> Markup:
     heading = tag("h2", section.title, id=f"{section.name}-title")
     lead = tag("p", section.lead, class_="lead") if section.lead else None

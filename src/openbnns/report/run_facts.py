@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._plural import plural
 from ..graph.parameter import Parameter
 from ..graph.sizes import number_of
 from ..graph.tensor import Array
 from ..nn.names import step_names
 from ..nn.recording import recorded_graph, recording_of
 from . import scores
-from .machine import describe
 from .markup import Content, Markup, Section, tag
 from .thumbnails import are_images, data_url, pixels
 
@@ -69,7 +66,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that a report shows; :func:`collect` makes it."""
+    """Everything that a report shows."""
 
     title: str
     settings: Mapping[str, Any]
@@ -125,42 +122,7 @@ class Facts:
         return f" of {self.regressions[0].name}" if len(self.regressions) > 1 else ""
 
 
-def collect(
-    *, title: str, network: Module | None, settings: Mapping[str, Any], command: str,
-    history: Sequence[Mapping[str, Any]] = (), test: Mapping[str, float] | None = None, samples: Array | None = None,
-    outputs: Array | None = None, targets: Array | None = None, class_names: Sequence[str] = (), epoch: int | None = None,
-    notes: Sequence[str] = (), parts: Mapping[str, Array] | None = None, reference: Array | None = None,
-    task: Task | None = None, profile: Profile | bool = True, images: bool | None = None,
-    probabilities: bool | None = None, origin: Origin | None = None, sections: Iterable[Section] = (),
-) -> Facts:  # fmt: skip
-    """See :func:`openbnns.report.write`."""
-    if task is not None and task not in TASKS:
-        raise ValueError(f"report: task is {task!r}. Use {', '.join(TASKS)}, or leave it out.")
-    scored: dict[str, Any] = {}
-    if outputs is not None and targets is not None:
-        if len(outputs) != len(targets):
-            count = f"{plural(len(outputs), 'output')}, but {plural(len(targets), 'target')}"
-            raise ValueError(f"report: there are {count}. Pass one for each sample.")
-        outputs, targets = np.asarray(outputs), np.asarray(targets)
-        task = task or (_guess(outputs, targets) if len(outputs) else None)
-        known = reference if reference is not None else (parts or {}).get("training")
-        if task is not None and len(outputs):
-            shown = _Shown(samples, images, origin)
-            training = None if known is None else np.asarray(known)
-            scored = _scored(task, outputs, targets, class_names, training, shown, probabilities)
-    given = dict(parts or ({} if targets is None or not len(targets) else {"test": targets}))
-    size = len(scored["classes"].names) if "classes" in scored else 0
-    layers, inputs = ((), ()) if network is None else _layers(network)
-    return Facts(
-        title, settings, command, tuple(notes), list(history), epoch or getattr(history, "chosen_epoch", None), test, task,
-        tuple(_part(name, np.asarray(y), task, size) for name, y in given.items()), tuple(class_names), tuple(sections),
-        layers, inputs, 0 if network is None else sum(p.size for p in network.parameters()),
-        _profiled(network, samples, settings, profile), describe(),
-        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M UTC}", **scored,
-    )  # fmt: skip
-
-
-def _guess(outputs: Array, targets: Array) -> Task | None:
+def task_of(outputs: Array, targets: Array) -> Task | None:
     """The task of a network, guessed from the shapes and types of outputs and targets."""
     if targets.dtype.kind not in "iub":
         return "regression" if outputs.size == targets.size else None
@@ -170,8 +132,8 @@ def _guess(outputs: Array, targets: Array) -> Task | None:
     return "classification" if one_class else None
 
 
-def _scored(
-    task: Task, outputs: Array, targets: Array, names: Sequence[str], training: Array | None, shown: _Shown,
+def scores_of(
+    task: Task, outputs: Array, targets: Array, names: Sequence[str], training: Array | None, shown: Shown,
     probabilities: bool | None,
 ) -> dict[str, Any]:  # fmt: skip
     """The scores, and the samples with the worst answers."""
@@ -210,7 +172,7 @@ def _scored(
 
 
 @dataclass
-class _Shown:
+class Shown:
     """The test samples, of which some are shown."""
 
     samples: Array | None
@@ -246,7 +208,7 @@ def pictures_of(mistakes: Sequence[Mistake], told: Callable[[Mistake], tuple[str
     return tag("ul", items, class_="gallery") if items else None
 
 
-def _part(name: str, y: Array, task: Task | None, classes: int) -> Part:
+def part_of(name: str, y: Array, task: Task | None, classes: int) -> Part:
     if task == "classification" and y.ndim == 1:
         return Part(name, len(y), tuple(np.bincount(y.astype(np.int64), minlength=classes).tolist()))
     if task == "multilabel" and y.ndim == 2:
@@ -255,7 +217,7 @@ def _part(name: str, y: Array, task: Task | None, classes: int) -> Part:
     return Part(name, len(y), values=numbers)
 
 
-def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], ...]]:
+def layers_of(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], ...]]:
     if not network.built:
         return (), ()
     graph, rows = recording_of(network, False).graph, []
@@ -266,7 +228,7 @@ def _layers(network: Module) -> tuple[tuple[Layer, ...], tuple[tuple[int, ...], 
     return tuple(rows), tuple(tuple(map(number_of, value.shape[1:])) for value in graph.inputs)
 
 
-def _profiled(
+def profile_of(
     network: Module | None, samples: Array | None, settings: Mapping[str, Any], profile: Profile | bool
 ) -> Profile | None:
     """Time of each layer, on as many samples as a step has."""

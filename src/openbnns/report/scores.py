@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,7 @@ _ROWS = 4096  # at a time, so that probabilities of many classes take little mem
 _BINS = 10
 
 
-@dataclass(frozen=True)
-class Baseline:
+class Baseline(NamedTuple):
     """The result without a network: that of the best constant answer."""
 
     words: str
@@ -25,8 +25,7 @@ class Baseline:
     value: float
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """The answers of a classifier: class, confidence, and probability of the true class, for each sample."""
 
     predicted: Array
@@ -121,9 +120,8 @@ class LabelScores:
     @property
     def f1(self) -> tuple[str, float]:
         """The F1 score of all labels together, after its name."""
-        return f1_name("multilabel", self.names, len(self.names)), formulas.label_average(
-            formulas.f1, self.counts, "macro"
-        )
+        value = formulas.label_average(formulas.f1, self.counts, "macro")
+        return f1_name("multilabel", self.names, len(self.names)), value
 
 
 @dataclass(frozen=True)
@@ -219,10 +217,8 @@ def wilson(right: int, samples: int) -> tuple[float, float]:
     """
     z = 1.959964
     share = right / samples
-    centre, room = (
-        share + z * z / (2 * samples),
-        z * math.sqrt(share * (1 - share) / samples + (z / (2 * samples)) ** 2),
-    )
+    centre = share + z * z / (2 * samples)
+    room = z * math.sqrt(share * (1 - share) / samples + (z / (2 * samples)) ** 2)
     scale = 1 + z * z / samples
     return max(0.0, (centre - room) / scale), min(1.0, (centre + room) / scale)
 
@@ -248,9 +244,7 @@ def labels(
     scores = outputs.reshape(len(outputs), count)
     ready = bool(scores.min() >= 0 and scores.max() <= 1) if probabilities is None else probabilities
     said, truth = scores > (0.5 if ready else 0.0), targets > 0.5
-    usual = most_common_labels(
-        truth if training is None or not len(training) else training.reshape(len(training), count)
-    )
+    usual = most_common_labels(truth if training is None or not len(training) else training.reshape(-1, count))
     return LabelScores(
         names_of(names, count), len(truth), float((said == truth).all(axis=1).mean()),
         Baseline("always the more frequent answer", float((truth == usual).all(axis=1).mean())),
@@ -262,13 +256,12 @@ def regressions(outputs: Array, targets: Array, names: Sequence[str], training: 
     """The scores of each number that the network gives for a sample."""
     truth = targets.reshape(len(targets), -1).astype(np.float64)
     predicted = outputs.reshape(len(outputs), -1).astype(np.float64)
-    known = truth if training is None or not len(training) else training.reshape(len(training), -1).astype(np.float64)
+    known, words = truth, "always the mean of these targets"
+    if training is not None and len(training):
+        known, words = training.reshape(len(training), -1).astype(np.float64), "always the mean of the training targets"
     called = names_of(names, truth.shape[1]) if names else tuple(f"output {i}" for i in range(truth.shape[1]))
     scored = []
     for i, name in enumerate(called):
-        mean = float(known[:, i].mean())
-        baseline = Baseline(
-            "always the mean of the training targets", math.sqrt(float(np.square(truth[:, i] - mean).mean()))
-        )
-        scored.append(Regression(name, truth[:, i], predicted[:, i], baseline))
+        rmse = math.sqrt(float(np.square(truth[:, i] - known[:, i].mean()).mean()))
+        scored.append(Regression(name, truth[:, i], predicted[:, i], Baseline(words, rmse)))
     return tuple(scored)

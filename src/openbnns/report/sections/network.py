@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..._plural import plural
 from ..charts import bars
 from ..markup import Markup, Panel, Section, folded, hint, join, table
-from ..number_text import count, milliseconds, percent, sides
+from ..number_text import count, percent, seconds, sides
 from ..run_facts import Facts
 
 _FEW = 14
@@ -29,11 +29,11 @@ def _times(facts: Facts) -> Markup:
     assert profile is not None
     rows = []
     for row in profile.rows:
-        text = f"{milliseconds(row.forward_ms + row.backward_ms)} ({percent(row.share)})"
+        text = f"{seconds((row.forward_ms + row.backward_ms) / 1e3)} ({percent(row.share)})"
         rows.append((f"{row.layer} {row.computes}", [row.forward_ms, row.backward_ms], text))
-    mode, whole = "inference", f"forward {milliseconds(profile.forward_ms)}"
+    mode, whole = "inference", f"forward {seconds(profile.forward_ms / 1e3)}"
     if profile.training:
-        mode, whole = "a training step", f"{whole}, backward {milliseconds(profile.backward_ms)}"
+        mode, whole = "a training step", f"{whole}, backward {seconds(profile.backward_ms / 1e3)}"
     said = hint(
         f"Of {mode} with {plural(profile.batch, 'sample')} on {plural(profile.threads, 'thread')}, medians of "
         f"{plural(profile.runs, 'run')}. Layers are timed one by one, without loss and optimizer. Whole passes: {whole}."

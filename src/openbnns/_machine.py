@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from ..runtime import config
+from .runtime import config
 
 
 def describe() -> dict[str, str]:
