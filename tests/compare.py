@@ -61,10 +61,9 @@ def checked_out(commit: str) -> Path:
     return sources
 
 
-def recorded(module: str, sources: Path | None, *options: str) -> Recorded:
-    """The output of a module of ``comparison`` with the package of some sources, or with that which runs this."""
-    given = [str(ROOT / "tests"), *([str(sources)] if sources else []), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, given))}
+def recorded(module: str, package: Path, *options: str) -> Recorded:
+    """The output of a module of ``comparison`` with the package in a folder."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(package)])}
     command = [sys.executable, "-m", f"comparison.{module}", *options]
     run = subprocess.run(command, cwd=FOLDER, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     result: Recorded = json.loads(run.stdout)
@@ -74,7 +73,8 @@ def recorded(module: str, sources: Path | None, *options: str) -> Recorded:
 def both(sources: Path, only: str, turns: int) -> tuple[Recorded, Recorded]:
     """All that is recorded of the other build, and of this one."""
     sides: tuple[Recorded, Recorded] = ({"networks": {}}, {"networks": {}})
-    order: list[tuple[Recorded, Path | None]] = [(sides[0], sources), (sides[1], None)]
+    own = Path(openbnns.__file__).resolve().parents[1]
+    order = [(sides[0], sources), (sides[1], own)]
     for turn in range(turns):
         print(f"Recording networks: turn {turn + 1} of {turns}", flush=True)
         for side, where in order:
@@ -85,7 +85,7 @@ def both(sources: Path, only: str, turns: int) -> tuple[Recorded, Recorded]:
     print("Recording functions", flush=True)
     sides[0]["functions"] = recorded("functions", sources, "--only", only)
     (FOLDER / "old.json").write_text(json.dumps(sides[0]["functions"]))
-    sides[1]["functions"] = recorded("functions", None, "--only", only, "--signatures", str(FOLDER / "old.json"))
+    sides[1]["functions"] = recorded("functions", own, "--only", only, "--signatures", str(FOLDER / "old.json"))
     for side, file in zip(sides, ("old.json", "new.json"), strict=True):
         (FOLDER / file).write_text(json.dumps(side))
     return sides
