@@ -20,7 +20,7 @@ import fully_connected
 import openbnns
 from cases import Case
 from harness import Figure, Settings
-from openbnns import Shape, capi
+from openbnns import Shape, capi, nn
 from timing import alternate, repeat, sampler
 
 IMPORT = "import time, numpy; start = time.perf_counter(); import openbnns; print(time.perf_counter() - start)"
@@ -37,6 +37,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         measurements[f"overhead/{name} of 32x64"] = partial(repeated_call, name=name)
     for name in _class_calls():
         measurements[f"overhead/{name}"] = partial(class_call, name=name)
+    for name in _function_calls():
+        measurements[f"overhead/{name} on small arrays"] = partial(function_call, name=name)
     for case in (fully_connected.cases()[1], convolution.cases()[0]):
         measurements[f"overhead/create {case.name}"] = partial(creation, case=case)
     return measurements
@@ -115,6 +117,39 @@ def class_call(settings: Settings, *, name: str) -> Figure:
     call = _class_calls()[name]
     call()
     return Figure(f"overhead/{name}", statistics.median(repeat(call, 200) for _ in range(5)) * 1e6, "us")
+
+
+def _function_calls() -> dict[str, Callable[[], object]]:
+    """Functions of ``nn.functional`` on small arrays, outside of networks."""
+    rng, F = np.random.default_rng(0), nn.functional
+
+    def numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    x, weight, image, kernels, bias = (
+        numbers(8, 16),
+        numbers(16, 8),
+        numbers(1, 3, 8, 8),
+        numbers(4, 3, 3, 3),
+        numbers(4),
+    )
+    return {
+        "F.add": partial(F.add, x, numbers(8, 16)),
+        "F.relu": partial(F.relu, x),
+        "F.softmax": partial(F.softmax, x, -1),
+        "F.matmul": partial(F.matmul, x, weight),
+        "F.layer_norm": partial(F.layer_norm, x, 16, numbers(16), numbers(16)),
+        "F.conv2d": partial(F.conv2d, image, kernels, bias, padding=1),
+    }
+
+
+def function_call(settings: Settings, *, name: str) -> Figure:
+    """Time of a function by the program that the first call has kept."""
+    call = _function_calls()[name]
+    call()
+    time = min(repeat(call, 200) for _ in range(25))
+    limit = 10.0 if name == "F.conv2d" else 5.0
+    return Figure(f"overhead/{name} on small arrays", time * 1e6, "us", limit, at_most=True)
 
 
 def import_time(settings: Settings) -> Figure:

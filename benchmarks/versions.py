@@ -115,7 +115,7 @@ def work() -> int:
     settings = Settings(seconds=0.3)
     use_threads(settings.threads)
     cases = {case.name: case for module in CASES for case in module.cases()}
-    tables = (overhead._direct_calls(), overhead._class_calls())
+    tables = (overhead._direct_calls(), overhead._class_calls(), overhead._function_calls())
     calls = {f"call/{name}": step for table in tables for name, step in table.items()}
     figures = {n: f for module in FIGURES for n, f in module.figures().items() if not n.startswith(("overhead/", "c/"))}
     sample: Any = None
