@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from helpers import python
 from network_checks import Network, failure_of, listed, narrow, outcome_on_tape, report, structured
 from openbnns import engines
 from openbnns.graph import program as _program
-from openbnns.graph import waiting
 from random_networks import FUNCTIONS, RUN, draw
 
 NETWORKS = 300
@@ -34,11 +32,9 @@ def test_networks(portion: int) -> None:
 
 @pytest.mark.parametrize("portion", range(10))
 def test_networks_in_bfloat16(portion: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bits on any number of threads, with everything waiting in half the memory, and nearly the same outputs."""
+    """The same bits on any number of threads, and nearly the same outputs."""
     if not engines._core.multiplies_bfloat16():
         monkeypatch.setattr(engines, "check_precision", lambda name, who, *choices: name)
-    monkeypatch.setattr(waiting, "WORTH", math.inf)
-    monkeypatch.setattr(waiting, "_FEWEST_BYTES", 1)
     for seed in range(portion, 150, 10):
         plan = draw(seed)
         expected = outcome_on_tape(plan)

@@ -38,10 +38,8 @@ Calls = Call | Sequence[Any]
 
 
 def copying(target: Array, source: Array) -> Call:
-    """A call that copies one array into another, which must not overlap; uint16 beside float32 is bfloat16, rounded."""
-    same = target.shape == source.shape and (
-        target.dtype == source.dtype or {target.dtype.char, source.dtype.char} == {"f", "H"}
-    )
+    """A call that copies one array into another, which must not overlap."""
+    same = target.shape == source.shape and target.dtype == source.dtype
     if same and source.flags.aligned and engines._core is not None:
         return PlanCall(engines._core.copy_array, target, source)
     return NumpyCall(np.copyto, target, source)

@@ -12,26 +12,12 @@ ALIGNMENT = 64  # a cache line, and the widest vector
 
 @dataclass
 class Block:
-    """A piece of memory in use from step ``start`` to step ``end``, both included, and at the times ``again`` behind that.
-
-    Halves are times between two steps.
-    """
+    """A piece of memory in use from step ``start`` to step ``end``, both included; halves are times between two steps."""
 
     size: int
     start: float
     end: float
     offset: int = -1
-    again: frozenset[float] = frozenset()
-
-    def meets(self, other: Block) -> bool:
-        """True if both are in use at some step."""
-        if self.start <= other.end and other.start <= self.end:
-            return True
-        return (
-            any(other.start <= i <= other.end for i in self.again)
-            or any(self.start <= i <= self.end for i in other.again)
-            or not self.again.isdisjoint(other.again)
-        )
 
 
 class Arena:
@@ -57,18 +43,11 @@ def plan(blocks: list[Block]) -> int:
     ordered = sorted(blocks, key=lambda b: (-b.size, b.start))
     starts, ends = np.array([[b.start, b.end] for b in ordered], np.float64).reshape(-1, 2).T
     offsets, tops = np.zeros((2, len(ordered)), np.int64)  # a program may have thousands of blocks
-    repeating: list[int] = []
     for i, block in enumerate(ordered):
         meets = (starts[:i] <= block.end) & (ends[:i] >= block.start)
-        for time in block.again:
-            meets |= (starts[:i] <= time) & (ends[:i] >= time)
-        for j in repeating:
-            meets[j] = meets[j] or block.meets(ordered[j])
         size = _aligned(block.size)
         block.offset = _tightest_gap(offsets[:i][meets], tops[:i][meets], size)
         offsets[i], tops[i] = block.offset, block.offset + size
-        if block.again:
-            repeating.append(i)
     return int(tops.max(initial=0))
 
 

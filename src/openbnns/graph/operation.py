@@ -41,8 +41,6 @@ class Operation:
     finds_sizes = False  # the sizes of its results are known only when it has run
     is_pure = False  # the same inputs give the same outputs, bit by bit: no state, no choices, no parameters beside the inputs
     changes_gradient = False  # what it passes on is not the gradient of the output, but written over that one
-    by_samples = False  # every entry of the first axis by itself, in calls for any number of them; no state of its own
-    adds = False  # the calls that ``backward`` gives add to the gradients of the parameters, and write no others
     repeatable = False  # its output may be computed a second time rather than kept: cheap, from what is kept anyway
 
     made_with: tuple[tuple[Any, ...], dict[str, Any]]  # the arguments of its class, for files

@@ -4,8 +4,7 @@ Time runs from 0 to 2 n for n operations: operation i works forward at i and bac
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
 last reader to that of its writer. ``memory.plan`` lets buffers share memory accordingly, and ``gradients.py`` says which
 gradients are the same numbers. A value that is cheap to compute and that the backward pass needs once is not kept: it is
-computed again. In bfloat16, what is kept is rounded (``waiting.py``), and steps run for a portion of the samples at a time
-(``portions.py``).
+computed again.
 
 Steps that depend on parameters and constants alone are settled: for inference they run when a parameter has changed, not in
 every run.
@@ -23,17 +22,14 @@ import numpy as np
 from .. import BinaryArithmeticLayer, engines
 from .._table import Table
 from ..tensors import wide
-from . import portions, waiting
-from .calls import Call, CallList, adding, arrays, clearing, copying, in_turn, listed, make_on_weights, name_of
+from .calls import Call, CallList, adding, arrays, clearing, in_turn, listed, make_on_weights, name_of
 from .gradients import BackwardStep, backward_steps, is_trained, owner, share
 from .graph import Graph
 from .memory import Arena, Block, plan
 from .operation import NO_MEMORY, Operation
 from .parameter import Parameter, making
-from .portions import Stretch, backward_calls, cut
 from .sizes import Size
 from .tensor import FLOAT32, Array, Tensor, inexact
-from .waiting import Key, Waiting
 
 _CALL_BYTES = 4096  # roughly what a call holds: arrays, arguments, its native form
 
@@ -109,11 +105,7 @@ class Program:
         if not self._wide:
             self._find_repeated()
         self._settled = set() if training or self._wide else self._settled_steps()
-        self._waiting: dict[Key, Waiting] = {}
-        self._stretches: dict[int, Stretch] = {}  # by step: those that run in portions
         self._place()
-        if training and not self._wide and graph.arithmetic.precision == engines.BFLOAT16:
-            self._save_memory()
         self.arena_bytes = self._allocate(arena)
         self._sums: dict[int, BinaryArithmeticLayer] = {}  # layers that add gradients, by their size
         self._numbers_of_sizes: dict[int, Array] = {}
@@ -133,17 +125,8 @@ class Program:
         self._settled_for = 0  # the version of the parameters that they ran for
         self.forward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         settled = frozenset(value for i in self._settled for value in self._steps[i].outputs)
-        ends: dict[int, list[Key]] = {}  # what begins to wait, by step
-        for key, one in self._waiting.items():
-            ends.setdefault(one.last, []).append(key)
         for i in range(len(self._steps)):
-            stretch = self._stretches.get(i)
-            if stretch is None or not stretch.forward:
-                self._bind_forward(i, ends.get(i, ()), settled)
-            elif i == stretch.first:
-                for number in range(stretch.parts):
-                    for j in range(stretch.first, stretch.last + 1):
-                        self._bind_forward(j, ends.get(j, ()), settled, stretch, number)
+            self._bind_forward(i, settled)
         self._random = [step for step in self._steps if step.random]
         self._shows_inputs = any(v.storage is given for v in graph.outputs for given in graph.inputs)
         self.backward_calls: list[tuple[Operation, list[Call]]] = []
@@ -161,28 +144,16 @@ class Program:
         self._lasting += arrays(call for steps in lists for call in steps.calls)
         self.kept_bytes += _CALL_BYTES * sum(len(steps.calls) for steps in lists)
 
-    def _bind_forward(
-        self, i: int, ends: Sequence[Key], settled: frozenset[Tensor], stretch: Stretch | None = None, portion: int = 0
-    ) -> None:
-        """One step of the forward pass, or a portion of it; behind it the values ``ends`` begin to wait."""
-        step, parts = self._steps[i], 1 if stretch is None else stretch.parts
+    def _bind_forward(self, i: int, settled: frozenset[Tensor]) -> None:
+        """One step of the forward pass."""
+        step = self._steps[i]
         step.bound_sizes, step.settled = self.sizes, settled
         step.scratch, step.kept = self._piece(self.scratch_blocks[i], self._number), self._kept(i)
-        x, y = (
-            [self._array(v) if self._is_portion(v) else cut(self._array(v), portion, parts) for v in values]
-            if stretch is not None
-            else self.arrays(values)
-            for values in (step.inputs, step.outputs)
-        )
         before = step.all_made()
-        calls = listed(step.forward_all(x, y, self.training or step.trains))
+        arrays = self.arrays(step.inputs), self.arrays(step.outputs)
+        calls = listed(step.forward_all(*arrays, self.training or step.trains))
         if not before or step.all_made() != before:  # layers of its own, which may keep weights in another form
             self.kept_bytes += sum(p.array.nbytes for p in step.parameters)
-        for key in ends:
-            if stretch is not None and key in stretch.forward:
-                calls.append(copying(cut(self._half(key), portion, parts), self._whole(key)))
-            elif portion == parts - 1:
-                calls.append(copying(self._half(key), self._whole(key)))
         self.forward_calls.append((step, calls))
         (self._settling if i in self._settled else self._forward).calls += calls
 
@@ -221,44 +192,6 @@ class Program:
                 known.update(step.outputs)
         return settled
 
-    def _save_memory(self) -> None:
-        """Let values wait in bfloat16, and steps run in portions where that is not enough; neither if little is gained."""
-        whole = plan(self._blocks())
-        outside = {value.storage for value in (*self.graph.inputs, *self.graph.outputs)}
-        stretches = portions.find_stretches(
-            self._backward_steps, self._last, self._can_divide, lambda v: (self._concrete(v), self._bytes(v)), outside
-        )
-        self._use_waiting()
-        without = plan(self._blocks())
-        while True:
-            size, time = portions.most_in_use(self._blocks(), self._last)
-            stretch = next((each for each in stretches if each.begin <= time <= each.end), None)
-            if size <= waiting.GOAL * whole or stretch is None or not stretch.divide():
-                break
-            self._stretches |= dict.fromkeys(stretch.indices, stretch)
-            self._use_waiting()
-        if self._stretches and plan(self._blocks()) > waiting.WORTH * without:
-            self._stretches = {}
-            self._use_waiting()
-        if plan(self._blocks()) > waiting.WORTH * whole:
-            self._waiting = {}
-            self._place()
-
-    def _use_waiting(self) -> None:
-        self._waiting = self._find_waiting()
-        self._place()
-
-    def _can_divide(self, step: BackwardStep) -> bool:
-        """True if a backward step can run for some of the samples at a time."""
-        operation = step.operation
-        return (
-            operation.by_samples
-            and all(value.storage.leaf is None and value.ndim > 0 for value in operation.inputs)
-            and not any(target.shared for target in step.targets)
-            and not any(operation.scratch_size(self.sizes, backward) for backward in (False, True))
-            and not operation.kept_size(self.sizes)
-        )
-
     def _place(self) -> None:
         """Determine when each piece of memory is in use."""
         self.gradient_blocks.clear()
@@ -270,81 +203,6 @@ class Program:
         self._kept_blocks = self._place_kept()
         for (index, value), (block, _) in self._repeated.items():
             block.size, block.start, block.end = self._bytes(value), self._last - index, self._last - index
-        self._in_portions: dict[Tensor, int] = {}  # how many of gradients of which there is memory for one at a time
-        for stretch in {id(stretch): stretch for stretch in self._stretches.values()}.values():
-            self._place_portions(stretch)
-
-    def _place_portions(self, stretch: Stretch) -> None:
-        """Place what steps use that run in portions: all of it until their end, and what only they use for one portion."""
-        joined = [id(block) for block in self.gradient_blocks.values()]
-        stretch.blocks, stretch.forward = {}, set()
-        for step in stretch.steps:
-            for value in self._read_by(step):
-                block = self.value_blocks.get(value)
-                if value in self._waiting and self._waiting[value].in_portions:
-                    stretch.blocks[value] = Block(self._bytes(value) // stretch.parts, stretch.begin, stretch.end)
-                elif block is not None and value not in self._waiting:
-                    block.end = max(block.end, stretch.end)
-            for number, target in enumerate(step.targets):
-                added = self.added_blocks.get((step.index, number))
-                if added is not None:
-                    added.size //= stretch.parts if isinstance(target.owner, Tensor) else 1
-                    added.start, added.end = stretch.begin, stretch.end
-            owners = [target.owner for target in step.targets if isinstance(target.owner, Tensor)]
-            for value in (*step.operation.outputs, *owners):
-                block = self.gradient_blocks.get(value)
-                if block is None:
-                    continue
-                block.start, block.end = min(block.start, stretch.begin), max(block.end, stretch.end)
-                if value in stretch.gradients and value not in self._in_portions and joined.count(id(block)) == 1:
-                    self._in_portions[value] = stretch.parts
-                    block.size //= stretch.parts
-            for value in {value.storage for value in step.operation.inputs}:
-                if (step.index, value) in self._repeated:
-                    block, producing = self._repeated[step.index, value]
-                    block.start, block.end = stretch.begin, stretch.end
-                    block.size //= stretch.parts if self._repeats_portions(producing) else 1
-        self._place_forward(stretch)
-
-    def _place_forward(self, stretch: Stretch) -> None:
-        """The same of the forward pass, for values that are computed and read in portions, which then wait."""
-        members = range(stretch.first, stretch.last + 1)
-        if len(members) > len(stretch.steps):
-            return
-        made = {value for i in members for value in self._steps[i].outputs}
-        elsewhere = (step for i, step in enumerate(self._steps) if i not in members)
-        stretch.forward = stretch.blocks.keys() & made - {v.storage for step in elsewhere for v in step.inputs}
-        for i in members if stretch.forward else ():
-            for value in {
-                v.storage for v in (*self._steps[i].inputs, *self._steps[i].outputs)
-            } & self.value_blocks.keys():
-                block, one = self.value_blocks[value], self._waiting.get(value)
-                if value in stretch.forward:
-                    assert one is not None
-                    block.size, one.half.start = self._bytes(value) // stretch.parts, stretch.first
-                    block.start, block.end = stretch.first, stretch.last
-                else:
-                    block.start = min(block.start, stretch.first) if value in made else block.start
-                    block.end = max(block.end, stretch.last + 0.5)
-
-    def _is_portion(self, value: Tensor) -> bool:
-        """True for a value of which there is memory for a portion of the samples."""
-        return any(value.storage in stretch.forward for stretch in self._stretches.values())
-
-    def _repeats_portions(self, number: int) -> bool:
-        """True for an operation that computes its output again for some of the samples at a time."""
-        step = self._steps[number]
-        return step.by_samples and not step.kept_size(self.sizes)
-
-    def _read_by(self, step: BackwardStep) -> set[Tensor]:
-        """The storages that a step that runs in portions reads in portions."""
-        operation, read = step.operation, set()
-        for value in operation.inputs if operation.keeps_inputs else ():
-            if (step.index, value.storage) not in self._repeated:
-                read.add(value.storage)
-            elif self._repeats_portions(number := self._repeated[step.index, value.storage][1]):
-                read |= {value.storage for value in self._steps[number].inputs}
-        return read.union(operation.outputs if operation.keeps_output else ())
 
     def _place_values(self) -> None:
         ends: dict[Tensor, int] = dict.fromkeys(self.graph.inputs, 0)
@@ -369,7 +227,7 @@ class Program:
         for value, start in starts.items():
             if value not in self._outside:
                 lives = (0, self._last) if self._wide else (start, ends[value])
-                self.value_blocks[value] = self._block(self._bytes(value), *lives, value)
+                self.value_blocks[value] = Block(self._bytes(value), *lives)
 
     def _find_repeated(self) -> None:
         """Values of repeatable operations of which one step keeps its input, for a backward pass that reads it anywhere."""
@@ -384,33 +242,6 @@ class Program:
             if not others and goes_back and self._steps[index].reads_where_told():
                 now = self._last - index
                 self._repeated[index, value] = Block(self._bytes(value), now, now), producers[value]
-
-    def _find_waiting(self) -> dict[Key, Waiting]:
-        """Find the values that wait for the backward pass in bfloat16."""
-        repeated = {read: number for read, (_, number) in self._repeated.items()}
-
-        def size(key: Key) -> int:
-            return self._bytes(key) if isinstance(key, Tensor) else 4 * self._steps[key].kept_size(self.sizes)
-
-        together = {i: stretch.indices for i, stretch in self._stretches.items()}
-        uses = waiting.find_uses(self._steps, self._goes_back, repeated, size, together)
-        never = {value.storage for value in [*self.graph.inputs, *self.graph.outputs]}
-        return waiting.halved(uses, size, never | self._outside.keys(), self._last)
-
-    def _block(self, size: int, start: int, end: int, key: Key) -> Block:
-        """Memory from ``start`` to ``end``, unless what is in it waits elsewhere for some of that time."""
-        one = self._waiting.get(key)
-        if one is None:
-            return Block(size, start, end)
-        return Block(size, start, one.last + 0.5, again=one.again)
-
-    def _whole(self, key: Key) -> Array:
-        """A value that waits, as float32."""
-        block = self.value_blocks[key] if isinstance(key, Tensor) else self._kept_blocks[key]
-        return self._piece(block, FLOAT32)
-
-    def _half(self, key: Key) -> Array:
-        return self._piece(self._waiting[key].half, waiting.STORED)
 
     def _goes_back(self, step: Operation) -> bool:
         """True if the backward pass runs this step."""
@@ -453,7 +284,7 @@ class Program:
         """The memory in which operations keep results for their backward steps, by operation."""
         size = self._number.itemsize
         return {
-            i: self._block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i, i)
+            i: Block(size * step.kept_size(self.sizes), i, self._last - i if self._goes_back(step) else i)
             for i, step in enumerate(self._steps)
             if self.training or step.trains
         }
@@ -487,8 +318,6 @@ class Program:
         """All pieces of memory, each once."""
         blocks = [*self.value_blocks.values(), *self.gradient_blocks.values(), *self.added_blocks.values()]
         blocks += [block for block, _ in self._repeated.values()]
-        blocks += [one.half for one in self._waiting.values()]
-        blocks += [block for stretch in self._stretches.values() for block in stretch.blocks.values()]
         blocks += [block for block in (*self.scratch_blocks.values(), *self._kept_blocks.values()) if block.size]
         return list({id(block): block for block in blocks}.values())
 
@@ -497,9 +326,8 @@ class Program:
         self._memory = arena.take(size)
         return size
 
-    def _view(self, block: Block, value: Tensor, parts: int = 1) -> Array:
-        shape = self._concrete(value)
-        return self._piece(block, self._stored(value)).reshape((*(n // parts for n in shape[:1]), *shape[1:]))
+    def _view(self, block: Block, value: Tensor) -> Array:
+        return self._piece(block, self._stored(value)).reshape(self._concrete(value))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
@@ -509,8 +337,7 @@ class Program:
         if value.storage in self._outside:
             return self._outside[value.storage][0].reshape(self._concrete(value))
         if leaf is None:
-            parts = next((c.parts for c in self._stretches.values() if value.storage in c.forward), 1)
-            return self._view(self.value_blocks[value.storage], value, parts)
+            return self._view(self.value_blocks[value.storage], value)
         if isinstance(leaf, Size):
             return self._size(leaf).reshape(self._concrete(value))
         array: Array = leaf.array if isinstance(leaf, Parameter) else leaf
@@ -536,7 +363,7 @@ class Program:
             outside = self._outside[value.storage][1] if value.storage in self._wanted else None
             return None if outside is None else outside.reshape(self._concrete(value))
         block = self.gradient_blocks.get(value.storage)
-        return None if block is None else self._view(block, value, self._in_portions.get(value.storage, 1))
+        return None if block is None else self._view(block, value)
 
     # Backward.
 
@@ -544,13 +371,7 @@ class Program:
         self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
         needed = self._values_with_gradient([])
         for step in self._backward_steps:
-            stretch = self._stretches.get(step.index)
-            if stretch is None:
-                self._bind_step(step, needed)
-            elif step is stretch.steps[0]:
-                for number in range(stretch.parts):
-                    for each in stretch.steps:
-                        self._bind_step(each, needed, stretch, number)
+            self._bind_step(step, needed)
         written = {owner(value) for value in self.graph.outputs}
         written.update(target.owner for step in self._backward_steps for target in step.targets if target.wanted)
         self.trained = [p for p in self.graph.parameters if p in written]
@@ -560,17 +381,10 @@ class Program:
                 # At every run: other programs may write to this memory in between, those of other sizes share it.
                 self._backward.calls.append(clearing(gradient))
 
-    def _bind_step(
-        self, step: BackwardStep, needed: set[Tensor], stretch: Stretch | None = None, portion: int = 0
-    ) -> None:
-        """One backward step, or a portion of it. ``needed`` are the storages that gradients of the parameters follow from."""
-        operation, parts = step.operation, 1 if stretch is None else stretch.parts
-
-        def gradient(value: Tensor) -> Array | None:
-            array = self._gradient(value)
-            return array if array is None or value.storage in self._in_portions else cut(array, portion, parts)
-
-        places = [gradient(v) for v in operation.inputs]
+    def _bind_step(self, step: BackwardStep, needed: set[Tensor]) -> None:
+        """One backward step. ``needed`` are the storages that gradients of the parameters follow from."""
+        operation, count = step.operation, len(step.operation.inputs)
+        places = [self._gradient(v) for v in operation.inputs]
         places += [p.grad if p.requires_grad else None for p in operation.parameters]
         sums: list[tuple[Any, Call]] = []
         shared = [number for number, target in enumerate(step.targets) if target.shared]
@@ -580,16 +394,14 @@ class Program:
                 places[number] = place if operation.changes_gradient and number == shared[0] else None
             elif target.adds and place is not None:
                 part = self._piece(self.added_blocks[step.index, number], place.dtype).reshape(place.shape)
-                if isinstance(target.owner, Tensor) or portion == parts - 1:
-                    sums.append((target.owner, adding(place, place, part, layers=self._sums)))
+                sums.append((target.owner, adding(place, place, part, layers=self._sums)))
                 places[number] = part
         if all(place is None for place in places):
             return
-        dy = [gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
-        x, y, repeated = self._values_for(step, stretch, portion)
+        dy = [self._gradient(v) if v in self.gradient_blocks else None for v in operation.outputs]
+        x, y, repeated = self._values_for(step)
         operation.scratch = self._piece(self.scratch_blocks[self._last - step.index], self._number)
-        adds = portion > 0
-        own = backward_calls(operation, x, y, dy, places, adds=adds)
+        own = listed(operation.backward_all(x, y, dy, places[:count], places[count:]))
         calls = [*repeated, *own, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
@@ -601,52 +413,20 @@ class Program:
         fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
         if any(place is not None for place in fewer):
             if any(place is not other for place, other in zip(places, fewer, strict=True)):
-                own = backward_calls(operation, x, y, dy, fewer, adds=adds)
+                own = listed(operation.backward_all(x, y, dy, fewer[:count], fewer[count:]))
             of_parameters = [addition for key, addition in sums if not isinstance(key, Tensor) or key in needed]
             self._backward_of_parameters.calls += [*repeated, *own, *of_parameters]
 
-    def _values_for(
-        self, step: BackwardStep, stretch: Stretch | None, portion: int
-    ) -> tuple[list[Array], list[Array], list[Call]]:
-        """The inputs and the outputs that a backward step reads, or a portion of them, and the calls that put them there."""
-        operation = step.operation
-        calls: list[Call] = []
-        if portion == 0:
-            read = [key for key, one in self._waiting.items() if step.index in one.back]
-            calls += [copying(self._whole(key), self._half(key)) for key in read]
-        if stretch is not None:
-            earlier = stretch.steps[: stretch.steps.index(step)]
-            known = {value for each in earlier for value in self._read_by(each)}
-            for value in stretch.blocks:
-                if value in self._read_by(step) - known:
-                    half = cut(self._half(value), portion, stretch.parts)
-                    calls.append(copying(self._piece(stretch.blocks[value], FLOAT32), half))
-
-        def array(value: Tensor) -> Array:
-            if stretch is None:
-                return self._array(value)
-            block = stretch.blocks.get(value.storage)
-            return (
-                cut(self._array(value), portion, stretch.parts)
-                if block is None
-                else self._view(block, value, stretch.parts)
-            )
-
-        x, y = [array(value) for value in operation.inputs], [array(value) for value in operation.outputs]
+    def _values_for(self, step: BackwardStep) -> tuple[list[Array], list[Array], list[Call]]:
+        """The inputs and the outputs that a backward step reads, and the calls that compute some of them again."""
+        operation, calls = step.operation, list[Call]()
+        x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
         for number, value in enumerate(operation.inputs):
-            if (step.index, value.storage) not in self._repeated:
-                continue
-            block, producing = self._repeated[step.index, value.storage]
-            producer = self._steps[producing]
-            if stretch is not None and self._repeats_portions(producing):
-                x[number], again = (self._view(block, each, stretch.parts) for each in (value, value.storage))
-                calls += listed(producer.repeat([array(given) for given in producer.inputs], again))
-                continue
-            x[number], again = self._view(block, value), self._view(block, value.storage)
-            if portion == 0:
+            if (step.index, value.storage) in self._repeated:
+                block, producing = self._repeated[step.index, value.storage]
+                producer = self._steps[producing]
+                x[number], again = self._view(block, value), self._view(block, value.storage)
                 calls += listed(producer.repeat(self.arrays(producer.inputs), again))
-            if stretch is not None:
-                x[number] = cut(x[number], portion, stretch.parts)
         return x, y, calls
 
     def wanted_gradients(self, operation: Operation) -> list[bool]:

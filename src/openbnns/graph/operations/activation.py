@@ -80,7 +80,6 @@ class Activation(Operation):
     def __init__(self, graph: Graph, x: Tensor, function: ActivationFunction, axis: int = -1) -> None:
         self.function = function
         self.along_axis, self.axis = function.case in _ALONG_AXIS, axis % max(1, x.ndim)
-        self.by_samples = not self.along_axis or self.axis > 0
         self.keeps_output = self.along_axis or can_fuse(function)
         self.keeps_inputs = self.repeatable = not self.keeps_output
         super().__init__([x], Tensor(graph, x.shape))

@@ -55,10 +55,6 @@ class NormalizedOperation(ActivatedOperation):
     def computed(self) -> bool:
         return isinstance(self.weight, Tensor)
 
-    @property
-    def by_samples(self) -> bool:  # type: ignore[override]
-        return self.normalization is None and not self.computed
-
     def make(self, x: Sizes, y: Sizes, weights: Array, bias: Array | None) -> MadeLayer:
         """The layer from arrays of one shape to those of another."""
         raise NotImplementedError
@@ -213,8 +209,7 @@ class NormalizedOperation(ActivatedOperation):
             dp = dx[1:]
         if self.normalization is None:
             result = y if self.keeps_output else None
-            adding = {"accumulate": True} if self.adds else {}
-            return PlanCall(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp), **adding)
+            return PlanCall(made.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
         gradients = self._by_slot(dp)
         tensors = {X: x[0], Y: y if self.keeps_output else None, DY: dy, DX: dx[0]}
         tensors |= dict(zip(_PARAMETER_GRADIENTS, gradients, strict=True))

@@ -33,8 +33,6 @@ class Pooling(Operation):
     Means are sums over all elements of a "window", those on the "padded" image, or those on the "image".
     """
 
-    by_samples = True
-
     def __init__(
         self, x: Tensor, case: str, window: Window, counted: Literal["window", "padded", "image"] = "window", scale: float = 1.0
     ) -> None:  # fmt: skip
