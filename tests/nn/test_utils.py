@@ -120,7 +120,7 @@ def test_averages_are_those_of_the_definition() -> None:
     for name, array in copies(net).items():
         np.testing.assert_array_equal(array, weights[name])
     np.testing.assert_array_equal(net.body[1].running_mean, statistics)
-    assert repr(ema) == "EMA(Net, decay=0.8, updates=10)"
+    assert ema.updates == 10
 
 
 def test_averages_go_on_from_a_state(tmp_path: Path) -> None:
@@ -155,13 +155,13 @@ def test_averages_of_a_network_that_is_not_built_yet() -> None:
 def test_misuse_of_averages() -> None:
     net = Net().build((4,), seed=0)
     ema = nn.EMA(net)
-    with pytest.raises(RuntimeError, match=r"EMA\.restore: the averages are not in the network"):
-        ema.restore()
-    ema.apply()
-    for call in (ema.apply, ema.update):
-        with pytest.raises(RuntimeError, match=r"in the network (already|now)\. Call restore\(\) first"):
-            call()
-    ema.restore()
+    weights = copies(net)
+    with pytest.raises(KeyError), ema.applied():
+        for call in (ema.applied().__enter__, ema.update):
+            with pytest.raises(RuntimeError, match=r"the averages are in the network (already|now)"):
+                call()
+        raise KeyError
+    assert all(np.array_equal(array, weights[name]) for name, array in copies(net).items())
     wrong: Any
     for wrong, message in [
         ({}, "average.body.0.bias, average.body.0.weight"),
