@@ -141,7 +141,7 @@ def test_one_cycle_moves_the_momentum() -> None:
     np.testing.assert_allclose(moments, expected, rtol=1e-12)
     with pytest.raises(ValueError, match="this is step 12, but there are 11 in all"):
         schedule.step()
-    assert schedule.last_epoch == 11
+    assert schedule.steps == 11
     adam = nn.Adam([nn.Parameter(np.zeros(2))], lr=0.1)
     nn.OneCycleLR(adam, 1.0, total_steps=11)
     assert adam.param_groups[0]["betas"] == pytest.approx((0.95, 0.999))
@@ -214,15 +214,6 @@ def test_a_plateau_goes_on_from_a_state() -> None:
     later.load_state_dict(first.state_dict())
     later.optimizer.load_state_dict(first.optimizer.state_dict())
     assert run(later, values[4:]) == whole[4:]
-
-
-def test_last_epoch() -> None:
-    sgd = optimizer()
-    whole = rates(nn.StepLR(sgd, 3), 9)
-    again = nn.StepLR(sgd, 3, last_epoch=4)
-    assert rates(again, 4) == whole[5:]
-    with pytest.raises(ValueError, match="the optimizer has never had a schedule"):
-        nn.StepLR(optimizer(), 3, last_epoch=4)
 
 
 # In a trainer.
@@ -380,9 +371,9 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         lambda: nn.CosineAnnealingLR(optimizer(0.5, 0.25), 4, eta_min=0.1)(2, 9), ValueError, "groups of parameters get dif",
     ),
     "new groups": (with_another_group, ValueError, "the optimizer has 2 groups, but had 1 when the schedule was made"),
-    "state": (lambda: nn.StepLR(optimizer(), 3).load_state_dict({}), ValueError, "the state holds nothing, but base_lrs, last"),
+    "state": (lambda: nn.StepLR(optimizer(), 3).load_state_dict({}), ValueError, "the state holds nothing, but base_lrs, steps"),
     "state of groups": (
-        lambda: nn.StepLR(optimizer(), 3).load_state_dict({"last_epoch": 1, "base_lrs": [1, 2]}), ValueError, "of 2 groups",
+        lambda: nn.StepLR(optimizer(), 3).load_state_dict({"steps": 1, "base_lrs": [1, 2]}), ValueError, "of 2 groups",
     ),
     "state of a plateau": (
         lambda: nn.ReduceLROnPlateau(optimizer()).load_state_dict({"best": 1}), ValueError, "It belongs to another schedule",
@@ -412,6 +403,9 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         "it follows 'validation_loss', which the history does not have. .*Pass validation data",
     ),
     "plateau's min_lr": (lambda: nn.ReduceLROnPlateau(min_lr=0.1), ValueError, "min_lr is a learning rate, so it needs"),
+    "last_epoch": (
+        lambda: nn.StepLR(optimizer(), 3, last_epoch=4), TypeError, "no argument 'last_epoch'. Load the state of the schedule",  # type: ignore[call-arg]
+    ),
     "misspelled": (lambda: nn.StepLR(optimizer(), stepsize=3), TypeError, "Did you mean step_size"),  # type: ignore[call-arg]
 }  # fmt: skip
 

@@ -121,8 +121,6 @@ class ParameterGroup(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name == "params":
             return self.parameters
-        if name == "initial_lr" and self.initial_rate is not None:
-            return self.initial_rate
         return self.bnns.learning_rate if name == "lr" else self._options[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
