@@ -57,6 +57,7 @@ def _declared(name: str, result: Any, *parameters: Any) -> Any:
 
 _SIZE = ctypes.c_size_t
 _make = _declared("BNNSGraphContextMake", Pair, Pair)
+_make_streaming = _declared("BNNSGraphContextMakeStreaming", Pair, Pair, ctypes.c_char_p, _SIZE, ctypes.c_void_p)
 _destroy = _declared("BNNSGraphContextDestroy", None, Pair)
 _execute = _declared(
     "BNNSGraphContextExecute", ctypes.c_int, Pair, ctypes.c_char_p, _SIZE, ctypes.c_void_p, _SIZE, ctypes.c_void_p
@@ -87,9 +88,9 @@ class Graph:
 class CContext:
     """A context of the C library; ``tensors``: arguments are passed as BNNSTensor."""
 
-    def __init__(self, graph: Graph | str, *, tensors: bool = False) -> None:
+    def __init__(self, graph: Graph | str, *, tensors: bool = False, streaming: bool = False) -> None:
         self.graph = Graph(graph) if isinstance(graph, str) else graph
-        self.handle = _make(self.graph.pair)
+        self.handle = _make_streaming(self.graph.pair, None, 0, None) if streaming else _make(self.graph.pair)
         assert self.handle.data
         self.tensors = False
         if tensors:
@@ -154,6 +155,12 @@ class CContext:
             self.passed.append([_described(a, int(kind)) for a, kind in zip(arrays, types, strict=True)])
             pairs = [Pair(ctypes.addressof(tensor), 0) for tensor in self.passed[-1]]
         return (Pair * len(pairs))(*pairs)
+
+    def found(self, passed: Any, index: int) -> tuple[int, int]:
+        """The address and the bytes of an argument after an execution."""
+        if self.tensors:
+            return self.passed[-1][index].data, self.passed[-1][index].bytes
+        return passed[index].data, passed[index].size
 
     def execute(self, passed: Any, function: str | None = None, count: int | None = None) -> int:
         """The status of an execution."""

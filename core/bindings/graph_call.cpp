@@ -132,7 +132,7 @@ bool GraphCall::is_open(Options options) const {
   return is_current() && checks_ == options.checks && (options.tensors || selected_.load());
 }
 
-bool GraphCall::takes(const char* function, size_t count, const GraphArgument* given, Options options) {
+bool GraphCall::takes(const char* function, size_t count, GraphArgument* given, Options options) {
   if (!is_open(options) || count != arguments_.size() || !given) return false;
   if (!(function && *function ? function_ == function : is_default_)) return false;
   for (size_t i = 0; i < count; i++)
@@ -140,10 +140,14 @@ bool GraphCall::takes(const char* function, size_t count, const GraphArgument* g
   return true;
 }
 
-bool GraphCall::finds(const Argument& argument, const GraphArgument& given, bool tensors, Place& place) const {
+bool GraphCall::finds(const Argument& argument, GraphArgument& given, bool tensors, Place& place) const {
+  if (argument.own && (given.data || !tensors)) {
+    place = {argument.own, nullptr, tensors ? reinterpret_cast<Tensor*>(given.data) : nullptr, &given};
+    return true;
+  }
   if (!given.data) return false;
   if (tensors) return finds_tensor(argument, *reinterpret_cast<Tensor*>(given.data), place);
-  place = {given.data, nullptr, nullptr};
+  place = {given.data, nullptr, nullptr, nullptr};
   return given.bytes >= static_cast<uint64_t>(argument.bytes);
 }
 
@@ -154,7 +158,7 @@ bool GraphCall::finds_tensor(const Argument& argument, Tensor& tensor, Place& pl
   const bool same = tensor.rank == axes && std::equal(tensor.shape, tensor.shape + axes, argument.tensor.shape);
   const bool open = std::all_of(tensor.shape, tensor.shape + tensor.rank, [](int64_t n) { return n == 0; });
   if (argument.is_input && !same && !(open && argument.count > 0 && selected_.load())) return false;
-  place = {tensor.data, nullptr, &tensor};
+  place = {tensor.data, nullptr, &tensor, nullptr};
   const bool packed = !same || std::equal(tensor.stride, tensor.stride + axes, argument.tensor.stride) ||
                       std::all_of(tensor.stride, tensor.stride + axes, [](int64_t step) { return step == 0; });
   if (packed || argument.count == 0) return tensor.bytes >= static_cast<uint64_t>(argument.bytes);
@@ -180,7 +184,7 @@ bool GraphCall::takes_arrays(const nb::list& arrays, Held& views, Options option
     if (!view || view->format[0] != argument.letter || view->format[1] != 0) return false;
     if (static_cast<size_t>(view->ndim) != argument.shape.size()) return false;
     if (!std::equal(argument.shape.begin(), argument.shape.end(), view->shape)) return false;
-    places_[i] = {static_cast<char*>(view->buf), nullptr, nullptr};
+    places_[i] = {static_cast<char*>(view->buf), nullptr, nullptr, nullptr};
   }
   return true;
 }
@@ -213,28 +217,51 @@ bool GraphCall::write() {
     if (!all_below(checked.floats, checked.count, checked.limit)) return false;
   for (const Argument& argument : arguments_)
     if (argument.target && argument.fits && !argument.fits(argument.target, argument.count)) return false;
-  const auto store = [](const Argument& argument, const Place& place) {
-    if (!place.stride) return copy(argument.write, argument.target, place.data, argument.count, argument.element);
-    each_row(argument.shape, place.stride, argument.count, [&](int64_t to, int64_t at, int64_t length, int64_t step) {
-      const int64_t together = step == 1 ? length : 1;
-      for (int64_t j = 0; j < length; j += together)
-        copy(argument.write, argument.target + (at + j) * argument.planned,
-             place.data + (to + j * step) * argument.element, together, argument.element);
-    });
-  };
   for (const bool state : {true, false})  // states first, as the program writes them before its outputs are copied
     for (size_t i = 0; i < arguments_.size(); i++)
-      if (arguments_[i].target && arguments_[i].is_input == state) store(arguments_[i], places_[i]);
+      if (arguments_[i].is_input == state) store(arguments_[i], places_[i]);
   for (size_t i = 0; i < arguments_.size(); i++)
-    if (places_[i].tensor) describe(arguments_[i], places_[i]);
+    if (places_[i].tensor || places_[i].found) describe(arguments_[i], places_[i]);
   return true;
 }
 
-// What a program finds in a tensor after the call.
+void GraphCall::store(const Argument& argument, const Place& place) const {
+  if (argument.ring.value) return advance(argument, place.data);
+  if (!argument.target) return;
+  if (!place.stride) return copy(argument.write, argument.target, place.data, argument.count, argument.element);
+  each_row(argument.shape, place.stride, argument.count, [&](int64_t to, int64_t at, int64_t length, int64_t step) {
+    const int64_t together = step == 1 ? length : 1;
+    for (int64_t j = 0; j < length; j += together)
+      copy(argument.write, argument.target + (at + j) * argument.planned,
+           place.data + (to + j * step) * argument.element, together, argument.element);
+  });
+}
+
+void GraphCall::advance(const Argument& argument, char* state) const {
+  const Ring& ring = argument.ring;
+  const int64_t whole = std::min(ring.entries, ring.length - ring.first) * ring.inner;
+  for (int64_t i = 0; i < ring.outer; i++) {
+    const char* value = ring.value + i * ring.length * ring.inner * argument.planned;
+    char* to = state + i * ring.entries * ring.inner * argument.element;
+    copy(argument.write, value + ring.first * ring.inner * argument.planned, to, whole, argument.element);
+    copy(argument.write, value, to + whole * argument.element, ring.entries * ring.inner - whole, argument.element);
+  }
+}
+
+// What a program finds after the call.
 void GraphCall::describe(const Argument& argument, const Place& place) const {
+  if (!place.tensor) {
+    *place.found = {place.data, static_cast<uint64_t>(argument.bytes)};
+    return;
+  }
   Tensor& tensor = *place.tensor;
   tensor.name = argument.tensor.name;
-  if (argument.is_input) return;
+  if (place.found) {
+    tensor.data = place.data;
+    tensor.bytes = static_cast<uint64_t>(argument.bytes);
+  } else if (argument.is_input) {
+    return;
+  }
   tensor.type = argument.tensor.type;
   tensor.rank = argument.tensor.rank;
   std::copy(std::begin(argument.tensor.shape), std::end(argument.tensor.shape), tensor.shape);
@@ -262,7 +289,7 @@ void GraphCalls::set_options(bool tensors, bool checks) {
   checks_.store(checks);
 }
 
-int64_t GraphCalls::find(const char* function, size_t count, const GraphArgument* given) {
+int64_t GraphCalls::find(const char* function, size_t count, GraphArgument* given) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || is_recording()) return -1;
   const GraphCall::Options options{tensors_.load(), checks_.load()};
   const size_t known = count_.load(std::memory_order_acquire);
@@ -275,7 +302,7 @@ int GraphCalls::run_raw(const OpenBNNSWord* words, size_t count) {
   if (count != 5 || !busy_.acquire()) return kDeclined;
   const Release released(busy_);
   const int64_t index = find(static_cast<const char*>(words[0].pointer), words[1].number,
-                             static_cast<const GraphArgument*>(words[2].pointer));
+                             static_cast<GraphArgument*>(const_cast<void*>(words[2].pointer)));
   if (index < 0 || !calls_[index]->is_native()) return kDeclined;
   GraphCall& call = *calls_[index];
   call.read(true);
@@ -304,8 +331,7 @@ bool GraphCalls::run(size_t index, const nb::list& arrays) {
 int64_t GraphCalls::take(uintptr_t function, size_t count, uintptr_t arguments) {
   if (!busy_.acquire()) return -1;
   const int64_t index =
-      ended_ ? -1
-             : find(reinterpret_cast<const char*>(function), count, reinterpret_cast<const GraphArgument*>(arguments));
+      ended_ ? -1 : find(reinterpret_cast<const char*>(function), count, reinterpret_cast<GraphArgument*>(arguments));
   if (index < 0 || calls_[index]->is_native()) {
     busy_.release();
     return -1;
@@ -338,6 +364,8 @@ void bind_graph_call(nb::module_& m) {
            "weights"_a, "keep"_a, "arithmetic"_a, "function"_a, "is_default"_a, "checks"_a)
       .def("add_argument", &GraphCall::add_argument, "type"_a, "shape"_a, "is_input"_a, "is_output"_a, "source"_a,
            "target"_a, "planned"_a, "movable"_a, "data_type"_a, "name"_a)
+      .def("keep_state", &GraphCall::keep_state, "memory"_a)
+      .def("add_ring", &GraphCall::add_ring, "value"_a, "outer"_a, "length"_a, "entries"_a, "inner"_a, "first"_a)
       .def("add_checked", &GraphCall::add_checked, "floats"_a, "count"_a, "halved"_a)
       .def("set_selected", &GraphCall::set_selected, "selected"_a)
       .def("end", &GraphCall::end)

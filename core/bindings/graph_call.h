@@ -59,6 +59,14 @@ class GraphCall {
   // BNNSTensor.
   void add_argument(char type, const std::vector<int64_t>& shape, bool is_input, bool is_output, uintptr_t source,
                     uintptr_t target, char planned, bool movable, uint32_t data_type, uintptr_t name);
+  // The latest argument is a state in memory of the context, which programs find in its place.
+  void keep_state(uintptr_t memory) { arguments_.back().own = reinterpret_cast<char*>(memory); }
+  // It becomes the entries of a value along an axis, from `first` on, and begins anew behind the last one. outer,
+  // inner: elements along the axes before and after; length, entries: of the value and of the state along the axis
+  // itself.
+  void add_ring(uintptr_t value, int64_t outer, int64_t length, int64_t entries, int64_t inner, int64_t first) {
+    arguments_.back().ring = {reinterpret_cast<const char*>(value), outer, length, entries, inner, first};
+  }
   // Floats of the calls that have to be finite, else Python reports them. halved: they are stored as float16.
   void add_checked(uintptr_t floats, int64_t count, bool halved);
 
@@ -71,7 +79,7 @@ class GraphCall {
   bool is_long() const;
 
   // One thread at a time: finds the arguments of a call; false if they are not as this needs them.
-  bool takes(const char* function, size_t count, const GraphArgument* given, Options options);
+  bool takes(const char* function, size_t count, GraphArgument* given, Options options);
   bool takes_arrays(const nb::list& arrays, Held& views, Options options);
   // Brings inputs to where the calls read them; with in_place, the calls may read them where they lie.
   void read(bool in_place);
@@ -89,6 +97,10 @@ class GraphCall {
     uint64_t bytes;
     const char* name;
   };
+  struct Ring {
+    const char* value;
+    int64_t outer, length, entries, inner, first;
+  };
   struct Argument {
     char letter;
     bool is_input, is_output;
@@ -99,6 +111,8 @@ class GraphCall {
     ConvertElements read, write;       // null: the calls have the same type
     ElementsFit fits;                  // null: all numbers can be converted
     CallList::Redirected* redirected;  // null: it is always copied
+    char* own;                         // null: the program has its memory
+    Ring ring;                         // without a value: none
     Tensor tensor;
   };
   struct Checked {
@@ -111,10 +125,13 @@ class GraphCall {
     char* data;
     const int64_t* stride;  // in elements; null if there are no gaps
     Tensor* tensor;         // null for plain memory
+    GraphArgument* found;   // what the program finds changed, if it is memory of the context
   };
   bool is_open(Options options) const;
-  bool finds(const Argument& argument, const GraphArgument& given, bool tensors, Place& place) const;
+  bool finds(const Argument& argument, GraphArgument& given, bool tensors, Place& place) const;
   bool finds_tensor(const Argument& argument, Tensor& tensor, Place& place) const;
+  void store(const Argument& argument, const Place& place) const;
+  void advance(const Argument& argument, char* state) const;
   void describe(const Argument& argument, const Place& place) const;
 
   nb::object kept_calls_, keep_;
@@ -158,7 +175,7 @@ class GraphCalls final : public Numbered {
   bool finish();
 
  private:
-  int64_t find(const char* function, size_t count, const GraphArgument* given);
+  int64_t find(const char* function, size_t count, GraphArgument* given);
 
   nb::object kept_busy_;
   Busy& busy_;

@@ -173,6 +173,64 @@ def outcomes(context: graph.Context, inputs: dict[str, np.ndarray]) -> dict[str,
     return {name: array.tobytes() for name, array in context.execute(inputs).items()}
 
 
+JOINED = """tensor<{0}, [2, 4, 3]> before = read_state(input = past);
+    tensor<{0}, [2, 6, 3]> all = concat(axis = int32(1), interleave = bool(false), values = (before, x));
+    tensor<{0}, [2, 6, 3]> y = square(x = all);"""
+UPDATED = """tensor<{0}, [2, 4, 3]> before = read_state(input = past);
+    tensor<{0}, [2, 4, 3]> all = slice_update(begin = tensor<int32, [3]>([0, 2, 0]), end = tensor<int32, [3]>([2, 4, 3]),
+        update = x, x = before);
+    tensor<{0}, [2, 4, 3]> y = square(x = all);"""
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+@pytest.mark.parametrize("kind", ["fp32", "fp16"])
+@pytest.mark.parametrize("body", [JOINED, UPDATED])
+def test_streaming(body: str, kind: str, tensors: bool) -> None:
+    """States advance in memory of the context, where programs find them."""
+    text = f"""program(1.3) {{ func main<ios18>(state<tensor<{kind}, [2, 4, 3]>> past, tensor<{kind}, [2, 2, 3]> x)
+        [BNNSOptions = dict<string, string>({{{{"StateMode", "Streaming"}}}})] {{ {body.format(kind)} }} -> (y); }}"""
+    context = CContext(text, tensors=tensors, streaming=True)
+    names = [argument.name for argument in context.graph.description.function(None).arguments]
+    dtype, random = ELEMENTS[kind].numpy, np.random.default_rng(4)
+    past, y = np.zeros((2, 4, 3), dtype), np.zeros((2, 6 if body is JOINED else 4, 3), dtype)
+    places = set()
+    for turn in range(12):
+        x = random.standard_normal((2, 2, 3)).astype(dtype)
+        passed = context.passing([{"x": x, "y": y, "past": None}[name] for name in names])
+        with executions_in_python() as seen:
+            assert context.execute(passed) == 0
+        assert turn < WARM or not seen
+        value = np.concatenate([past, x] if body is JOINED else [past[:, :2], x], 1)
+        assert np.array_equal(y, np.square(value.astype(np.float32)).astype(dtype))
+        past = value[:, 2:] if body is JOINED else np.roll(value, -2, 1)
+        address, size = context.found(passed, names.index("past"))
+        kept = np.frombuffer(ctypes.string_at(address, past.nbytes), dtype).reshape(past.shape)
+        assert np.array_equal(kept, past) and size == past.nbytes
+        places.add(address)
+    assert len(places) == 1
+
+
+def test_a_streaming_context_advances_as_it_is_told() -> None:
+    """An update of an open size, after which the count may change."""
+    text = """program(1.3) { func main<ios18>(state<tensor<fp32, [6]>> past, tensor<fp32, [?]> x)
+        [BNNSOptions = dict<string, string>({{"StateMode", "Streaming"}})] {
+        tensor<fp32, [6]> before = read_state(input = past);
+        tensor<fp32, [6]> all = slice_update(begin = tensor<int32, [1]>([4]), end = tensor<int32, [1]>([6]), update = x, x = before);
+        tensor<fp32, [6]> y = identity(x = all); } -> (y); }"""
+    context, plain = (graph.Context.of_graph(Graph(text).description) for _ in range(2))
+    plain.native = None
+    for one in (context, plain):
+        one.stream(None, {}, "test")
+    for turn in range(20):
+        if turn % 5 == 0:
+            for one in (context, plain):
+                one.streaming_advance(turn // 5)
+        x = np.float32([turn, turn + 0.5])
+        assert outcomes(context, {"x": x}) == outcomes(plain, {"x": x})
+        assert context.latest is not None and plain.latest is not None
+        assert np.array_equal(context.latest.state("past", "test"), plain.latest.state("past", "test"))
+
+
 def test_an_execution_that_is_declined_leaves_states_alone() -> None:
     """A float that an int32 does not have: Python starts over from the states as they were."""
     text = """program(1.3) { func main<ios18>(tensor<fp32, [2]> x, state<tensor<fp32, [2]>> sum) {

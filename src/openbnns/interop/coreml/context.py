@@ -15,7 +15,7 @@ from ... import engines
 from ...errors import BNNSError, Problem, as_exception
 from .compiled import Argument, GraphProgram, Signature, checked_file, checked_program
 from .elements import ELEMENTS, Array
-from .execution import Executable, Repetition, State
+from .execution import Executable, Moved, Repetition, State
 from .native_executions import Entry, NativeExecutions, can_be_passed
 from .program import Function, Program, TensorType
 from .value_sizes import Sizes, sizes_by_values
@@ -267,7 +267,10 @@ class Context:
             raise Problem(f"{who}: the context is not a streaming one. Make it with BNNSGraphContextMakeStreaming.")
         if count < 0:
             raise Problem(f"{who}: count is {count}. Pass the number of new entries of each state.")
-        run.advance = count
+        if run.advance != count:
+            run.advance = count
+            if self.native is not None:
+                self.native.forget(run)
 
     def run(self, run: Run, inputs: dict[str, Array], who: str, *, lent: bool = False) -> dict[str, Array]:
         """The outputs of a function; ``lent`` ones are overwritten by the next execution."""
@@ -551,7 +554,7 @@ class Run:
         if report is not None:
             self._check(computed, watched, report)
         for ring in self._rings:
-            ring.move(states, computed, self.advance)
+            ring.move(states, {**values, **computed}, self.advance)
         outputs = {a.name: computed[a.name] for a in self.signature.arguments if a.intent == "out"}
         self._shapes.update((name, array.shape) for name, array in outputs.items())
         return outputs
@@ -571,19 +574,40 @@ class Run:
         if self._tries > _TRIES or not executable or not can_be_passed(self):
             return None
         arguments = self.signature.arguments
-        if self.streaming:
-            return None
         signature = tuple([(a.name, self.dtype(a), self._shapes[a.name]) for a in arguments if a.intent == "in"])
         made = executable.repetition(signature)
         if made is not None and made.calls is None and self._tries < _TRIES:
             made.end()
             return None
-        if made is None and self._tries == _TRIES and not checks:
+        if made is None and self._tries == _TRIES and not checks and not self.streaming:
             made = executable.repetition_in_python({a.name: self._shapes[a.name] for a in arguments})
+        if made is not None and self.streaming:
+            made = self._advancing(made)
         if made is not None and checks:
             made = made.checking([a.name for a in arguments if a.intent == "out"], executable.outputs)
         self._tries = 0 if made is not None else self._tries
         return made
+
+    def _advancing(self, made: Repetition) -> Repetition | None:
+        """An execution after which states advance in memory of the context; None if native code cannot move them."""
+        own = {a.name: self._own_state(a, "BNNSGraphContextExecute") for a in self.inputs if a.intent == "inout"}
+        moved: dict[str, Moved] = {}
+        for ring in self._rings:
+            state, value = own[ring.state], made.outputs.get(ring.value)
+            known = value is not None and value.ndim == state.ndim and ring.state not in (*moved, *made.outputs)
+            if value is None or not known or made.calls is None or ring.state not in made.inputs:
+                made.end()
+                return None
+            axis, first = ring.oldest(state.shape, {**made.inputs, **made.outputs}, self.advance)
+            if first < 0 or [n for i, n in enumerate(value.shape) if i != axis] != [
+                n for i, n in enumerate(state.shape) if i != axis
+            ]:
+                made.end()
+                return None
+            moved[ring.state] = Moved(value, axis, first)
+        outputs = {a.name for a in self.signature.arguments if a.intent != "in"}
+        kept = {name: array for name, array in made.outputs.items() if name in outputs}
+        return replace(made, outputs=kept, states=own, moved=moved)
 
     def give_up_repeating(self) -> None:
         """Leave executions like the latest one to Python from now on."""
@@ -644,7 +668,8 @@ class Run:
     # Streaming.
 
     def _function_outputs(self) -> list[str]:
-        return [*self.function.block.outputs, *(name for ring in self._rings for name in (ring.value, ring.update))]
+        names = [name for ring in self._rings for name in (ring.value, ring.update)]
+        return [*self.function.block.outputs, *(name for name in names if name not in self.arguments)]
 
     def stream(self, initial: Mapping[str, Any], who: str) -> None:
         """Keep the states in ring buffers."""
@@ -678,17 +703,21 @@ class _Ring:
     is_open: bool
 
     def move(self, states: dict[str, Array], computed: Mapping[str, Array], advance: int) -> None:
-        state, value, update = states[self.state], computed[self.value], computed[self.update]
-        longer = [axis for axis in range(state.ndim) if value.shape[axis] != state.shape[axis]]
+        state, value = states[self.state], computed[self.value]
+        axis, first = self.oldest(state.shape, computed, advance)
+        places = (first + np.arange(state.shape[axis])) % value.shape[axis]
+        state[...] = np.take(value, places, axis)
+
+    def oldest(self, state: Shape, computed: Mapping[str, Array], advance: int) -> tuple[int, int]:
+        """The axis along which it advances, and the entry of the value there that becomes the first one of the state."""
+        value, update = computed[self.value].shape, computed[self.update].shape
+        longer = [axis for axis in range(len(state)) if value[axis] != state[axis]]
         if longer:  # joined on: the oldest entries leave
-            state[...] = value[
-                (slice(None),) * longer[0] + (slice(value.shape[longer[0]] - state.shape[longer[0]], None),)
-            ]
-            return
-        axes = [axis for axis in range(min(state.ndim, update.ndim)) if update.shape[axis] != state.shape[axis]]
+            return longer[0], value[longer[0]] - state[longer[0]]
+        axes = [axis for axis in range(min(len(state), len(update))) if update[axis] != state[axis]]
         axis = axes[0] if axes else 0
-        count = advance if self.is_open and advance else update.shape[axis] if update.ndim else 1
-        state[...] = np.roll(value, -count, axis)
+        count = advance if self.is_open and advance else update[axis] if update else 1
+        return axis, count % state[axis]
 
 
 def _rings(function: Function) -> Iterator[_Ring]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -110,6 +110,14 @@ class State:
             self.arrays[argument.name] = np.zeros(shape, argument.dtype)
 
 
+class Moved(NamedTuple):
+    """The numbers of a state after an execution: those of a value, along an axis from an entry on, the last one before the first."""
+
+    value: Array
+    axis: int
+    first: int
+
+
 @dataclass(frozen=True)
 class Repetition:
     """An execution that is made again and again, on memory that stays where it is.
@@ -126,6 +134,10 @@ class Repetition:
     end: Callable[[], None]
     checked: Sequence[tuple[Array, bool]] = ()
     """Floats that have to be finite, each with True if they are stored as float16."""
+    states: Mapping[str, Array] = field(default_factory=dict)
+    """States in memory of the context."""
+    moved: Mapping[str, Moved] = field(default_factory=dict)
+    """States that advance."""
 
     def checking(self, outputs: Sequence[str], values: Sequence[Argument]) -> Repetition:
         """The same execution with these outputs, in which all values that it computes have to be finite."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping
@@ -127,6 +128,14 @@ class NativeExecutions:
                 return entry.shapes
         return None
 
+    def forget(self, run: Run) -> None:
+        """End what was made for a function before something about it was set."""
+        with self._changing:
+            for entry in self._entries:
+                if entry.run is run:
+                    entry.call.end()
+            self._select(run)
+
     def select(self, run: Run) -> None:
         """Repeat executions for the sizes that a function has now, if there are such."""
         with self._changing:
@@ -223,6 +232,7 @@ class NativeExecutions:
             run.signature is self._context.graph.function(None), checks,
         )  # fmt: skip
         fixed = [*repetition.outputs.values(), *(array for array, _ in repetition.checked)]  # which may be inputs
+        fixed += [moved.value for moved in repetition.moved.values()]
         for argument in run.signature.arguments:
             source, target = repetition.inputs.get(argument.name), repetition.outputs.get(argument.name)
             held = target if source is None else source
@@ -233,6 +243,19 @@ class NativeExecutions:
                 source is not None and not any(np.may_share_memory(source, array) for array in fixed),
                 *self._described(argument),
             )  # fmt: skip
+            if argument.name in repetition.states:
+                call.keep_state(_address(repetition.states[argument.name]))
+            if argument.name in repetition.moved:
+                value, axis, first = repetition.moved[argument.name]
+                state = shapes[argument.name]
+                call.add_ring(
+                    _address(value),
+                    math.prod(state[:axis]),
+                    value.shape[axis],
+                    state[axis],
+                    math.prod(state[axis + 1 :]),
+                    first,
+                )
         for array, halved in repetition.checked:
             call.add_checked(_address(array), array.size, halved)
         return call
