@@ -141,7 +141,7 @@ _WITHIN = {
     "acosh": (1.1, 4), "log1p": (-0.9, 4), "reciprocal": (0.2, 3),
 }  # fmt: skip
 _ONE_NUMBER: dict[str, tuple[float, float]] = {
-    "celu": (0.3, 2), "elu": (0.3, 2), "leaky_relu": (0, 1), "hardshrink": (0, 1), "softshrink": (0, 1), "full_like": (-2, 2),
+    "celu": (0.3, 2), "elu": (0.3, 2), "leaky_relu": (0, 1), "hardshrink": (0, 1), "softshrink": (0, 1),
 }  # fmt: skip
 
 

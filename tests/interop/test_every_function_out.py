@@ -16,7 +16,9 @@ from openbnns.graph.declared import OPERATIONS
 from openbnns.interop.onnx.errors import Unsupported
 from openbnns.nn import functional as F
 
-NAMES = sorted(name for name in {*OPERATIONS} & {*F.__all__} if not OPERATIONS[name].attributes and not OPERATIONS[name].infer)
+NAMES = sorted(
+    name for name in {*OPERATIONS} & {*F.__all__} if not OPERATIONS[name].attributes and not OPERATIONS[name].infer
+)
 NOT_IN_ONNX = {"atan2"}
 NOT_IN_CORE_ML = {"acosh", "asinh", "atan2", "fmod", "isfinite", "isinf", "sinc"}
 
