@@ -42,8 +42,8 @@ QUESTIONS = {
     "how do I install it without a compiler": "install",
     "does it run on Windows": "install",
     "train on a table of numbers": "tables",
-    "missing values in a column": "tables",
-    "decimal comma": "tables",
+    "missing values in a column": "sklearn",
+    "decimal point": "tables",
     "load images from a folder": "data",
     "openbnns.datasets.load_digits": "data",
     "freeze layers": "layers",
@@ -109,6 +109,14 @@ _CUT_OFF = """() => {
 }"""
 
 
+_POINTED = """() => [...document.querySelectorAll(".plot:has(.hover)")].map((plot) => {
+  plot.scrollIntoView({block: "center", behavior: "instant"});
+  const box = plot.getBoundingClientRect();
+  const found = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  return found.querySelector("title").textContent.includes("\\n");
+})"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     names = ("chromium", "chromium-browser", "google-chrome")
@@ -152,6 +160,7 @@ def test_a_report_fits_and_everyone_can_read_it(browser: Browser, tmp_path: Path
     """Folded parts included; nothing that axe calls serious; colours follow the reader."""
     report_pages.PAGES[name](tmp_path / "report.html")
     page = look(browser, tmp_path / "report.html", name, scheme, _CUT_OFF, whole=True)
+    assert all(page.evaluate(_POINTED)), "a chart shows no values under the pointer"
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate(_CUT_OFF) == []
     page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))

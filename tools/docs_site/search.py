@@ -49,7 +49,8 @@ KEYWORDS = {
     "memory",
     "saving.md": "save load model checkpoint checkpoints resume continue interrupted training restore weights "
     "state_dict toml predict deploy",
-    "sklearn.md": "scikit-learn sklearn estimator pipeline grid search cross-validation mlpclassifier mlpregressor",
+    "sklearn.md": "scikit-learn sklearn estimator pipeline grid search cross-validation mlpclassifier mlpregressor "
+    "missing values gaps categories words dates preprocessing",
     "source_code.md": "export c code swift code microcontroller embedded generate source no dependencies deploy",
     "speed.md": "speed fast performance benchmark faster latency throughput compare time slow",
     "tables.md": "csv tsv table tables excel spreadsheet columns regression tabular "
