@@ -335,6 +335,69 @@ def test_graphs_that_lie(tmp_path: Path, change: Any, message: str) -> None:
         nn.load_model(rewritten(tmp_path / "m.safetensors", change))
 
 
+class Images(nn.Module):
+    """Windows, norms, a function that is made of others, and an operation with attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.spread = nn.Conv2d(4, 3, padding=1, groups=2), nn.ConvTranspose2d(4, 3, stride=2, groups=2)
+        self.norm, self.groups = nn.BatchNorm2d(), nn.GroupNorm(2)
+
+    def forward(self, x: Any) -> Any:
+        y = F.max_pool2d(self.norm(F.relu(self.conv(x))), 2)
+        z = F.mish(self.groups(F.avg_pool2d(self.spread(y), 3, 2, 1)))
+        places = F.argmax(z, 1)
+        return F.layer_norm(z, (4, 4)), F.cumsum(F.mul(places, places), 2), F.max_pool2d(z, 2, return_indices=True)[1]
+
+
+_WINDOW: dict[str, list[Any]] = {
+    "kernel": [[3], [3, 0], [3, -1], [3, True], [3, 0.5]], "stride": [[0, 1], [1, "x"], 1], "dilation": [[1, 0], [2**40, 1]],
+    "edges": [[[1, 1]], [[1, -1], [0, 0]], [[0, 0], [0, 0, 0]]], "ceil": [1, "x"],
+}  # fmt: skip
+_DAMAGES: dict[str, dict[str, list[Any]]] = {
+    "Convolution": {"groups": [0, 3, 4, True, 0.5], "bias": [7], "extra": [[0], [1, 1]]},
+    "GroupedTransposedConvolution": {"groups": [1, 3], "bias": [7], "extra": [None, [2, 0], [0], [0, -1], [0, 0.5]]},
+    "Pooling": {"case": ["median", None, 2], "counted": ["x"], "scale": [None, "x"]},
+    "MaxPoolingWithIndices": {},
+    "Normalization": {"sample": [[], [2], [3, 3], "x", [4, 1, 1], [3, 4, 4]], "epsilon": [None, -1], "momentum": ["x"]},
+    "Composite": {"name": ["mash", "glu", 1], "operands": [[], [1], [{"value": 4}] * 2], "attributes": [[["beta", 1]]]},
+    "Node": {"name": ["cumsam", "where", "exp", 1], "operands": [[], [1], [{"value": 0}, {"value": 0}, {"value": 0}]],
+             "attributes": [[7], ["x"], [2, 2], [True]]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _DAMAGES)
+def test_arguments_that_no_function_records_are_refused(tmp_path: Path, kind: str) -> None:
+    """When the file is opened, not when the network runs."""
+    net = Images().build((4, 6, 6), seed=0)
+    net.save_model(tmp_path / "m.safetensors")
+    nn.load_model(tmp_path / "m.safetensors")
+    arrays, metadata = weights.read(tmp_path / "m.safetensors")
+    refused = 0
+
+    def refuse(number: int, name: str, part: Any, value: Any) -> None:
+        told = json.loads(metadata[KEY])
+        arguments = first(told["graph"])["operations"][number]["arguments"]
+        (arguments if part is None else arguments[name]["record"][1])[part or name] = value
+        weights.save(tmp_path / "n.safetensors", arrays, {**metadata, KEY: json.dumps(told)})
+        with pytest.raises(ModelError, match="graph: the network cannot be recorded from what it says"):
+            nn.load_model(tmp_path / "n.safetensors")
+            pytest.fail(f"{kind} takes {value!r} as {part or name}")
+
+    for number, operation in enumerate(first(json.loads(metadata[KEY])["graph"])["operations"]):
+        if operation["type"] != kind:
+            continue
+        for name, values in _DAMAGES[kind].items():
+            for value in values:
+                refuse(number, name, None, {"list": value} if name == "operands" else value)
+                refused += 1
+        for part, values in _WINDOW.items() if "window" in operation["arguments"] else ():
+            for value in values:
+                refuse(number, "window", part, value)
+                refused += 1
+    assert refused >= sum(map(len, _DAMAGES[kind].values()))
+
+
 def test_a_few_bytes_cannot_ask_for_memory(tmp_path: Path) -> None:
     class Wide(nn.Module):
         def forward(self, x: Any) -> Any:

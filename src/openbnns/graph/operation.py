@@ -74,6 +74,9 @@ class Operation:
         """The name in messages: the function that recorded the operation, or its kind."""
         return next((call.name for call in self.functions if call is not None), type(self).__name__)
 
+    def check(self) -> None:
+        """Raise an error for arguments that no function records: graphs are read from files, too."""
+
     def taken_apart(self) -> list[Operation]:
         """The operations that it stands for: itself, unless it is several under one name."""
         return [self]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..declared import COMPOSITES
+from ..declared import COMPOSITES, OPERAND_KINDS
 from ..operation import Operation
-from ..tensor import Tensor
+from ..tensor import FLOAT32, Tensor
 
 
 class Composite(Operation):
@@ -17,10 +17,10 @@ class Composite(Operation):
 
     is_pure = True
 
-    def __init__(self, name: str, operands: Sequence[Any], attributes: Sequence[tuple[str, Any]] = ()) -> None:
+    def __init__(self, name: str, operands: Sequence[Tensor], attributes: Sequence[tuple[str, Any]] = ()) -> None:
         self.name, self.attributes = name, dict(attributes)
-        inputs = [x for x in operands if isinstance(x, Tensor)]
-        graph = inputs[0].graph
+        self._require_operands(operands)
+        graph = operands[0].graph
         around, graph.operations = graph.operations, []
         try:
             self.result: Tensor = COMPOSITES[name](*operands, **self.attributes)
@@ -28,7 +28,14 @@ class Composite(Operation):
         finally:
             graph.operations = around
         parameters = [p for operation in self.inner for p in operation.parameters]
-        super().__init__(inputs, Tensor(graph, self.result.shape, self.result.dtype), parameters)
+        super().__init__(operands, Tensor(graph, self.result.shape, self.result.dtype), parameters)
+
+    def _require_operands(self, operands: Sequence[Any]) -> None:
+        if self.name not in COMPOSITES:
+            raise ValueError(f"there is no function {self.name!r:.60} that is made of others")
+        count = sum(hint in OPERAND_KINDS for hint in COMPOSITES[self.name].__annotations__.values())
+        if len(operands) != count or not all(isinstance(x, Tensor) and x.dtype == FLOAT32 for x in operands):
+            raise ValueError(f"{self.name}: takes {count} tensors of float32, not {operands!r:.80}.")
 
     def taken_apart(self) -> list[Operation]:
         self.output.source = self.result

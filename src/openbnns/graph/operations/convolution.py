@@ -14,9 +14,11 @@ from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, S
 from ...abi.enums import BNNSDataLayout
 from ...layers import skip
 from ..calls import Call, Calls, NumpyCall, PlanCall
+from ..checks import positive
 from ..operation import Operation
 from ..parameter import Parameter
-from ..tensor import Array, Tensor
+from ..sizes import are_at_least, is_same
+from ..tensor import FLOAT32, Array, Tensor
 from .base import IN_PLACE, Sizes, wanted
 from .fused import MadeLayer, NormalizedOperation
 from .window import Window, as_images, image_shape
@@ -52,6 +54,33 @@ def _result(x: Tensor, weight: Parameter | Tensor, window: Window, groups: int, 
     return Tensor(x.graph, (x.shape[0], weight.shape[0] if extra is None else weight.shape[1] * groups, *image))
 
 
+def _check(operation: Convolution | GroupedTransposedConvolution) -> None:
+    """Raise an error for operands, windows and groups that do not fit together."""
+    x, weight, bias, window = operation.inputs[0], operation.weight, operation.bias, operation.window
+    groups, extra, name = positive(operation.groups, "convolution: groups"), operation.extra, "convolution"
+    outputs, inputs = weight.shape[0], weight.shape[1] * groups
+    limits: list[tuple[Any, int]] = []
+    if extra is not None:
+        outputs, inputs, name = weight.shape[1] * groups, weight.shape[0], "transposed convolution"
+        limits = [(n, max(s, d)) for n, s, d in zip(extra, window.stride, window.dilation, strict=True)]
+    fits = (
+        x.ndim == len(weight.shape) == len(window.kernel) + 2
+        and x.ndim in (3, 4)
+        and weight.shape[2:] == window.kernel
+        and is_same(x.shape[1], inputs)
+        and not (inputs % groups or outputs % groups)
+        and (bias is None or tuple(bias.shape) == (outputs,))
+        and all(type(n) is int and 0 <= n < limit for n, limit in limits)
+        and all(v.dtype == FLOAT32 for v in operation.inputs)
+        and are_at_least(1, operation.output.shape[2:])
+    )
+    if not fits:
+        raise ValueError(
+            f"{name}: {x.shape}, weights {weight.shape}, bias {bias and bias.shape}, {groups} groups, {extra} behind and "
+            f"{window} do not fit together"
+        )
+
+
 class Convolution(NormalizedOperation):
     """``weight`` and ``bias`` are both parameters, or both values that the network computes."""
 
@@ -67,6 +96,9 @@ class Convolution(NormalizedOperation):
         self.output_axis = 1 if transposed else 0
         inputs, parameters = _inputs(x, weight, bias)
         super().__init__(inputs, _result(x, weight, window, groups, extra), parameters)
+
+    def check(self) -> None:
+        _check(self)
 
     def padded(self, x: Tensor, widths: Sequence[tuple[int, int]]) -> Self:
         """The same result from a value without so many zeros on both sides of every axis of its windows."""
@@ -155,6 +187,9 @@ class GroupedTransposedConvolution(Operation):
         self.window, self.groups, self.extra = window, groups, extra
         inputs, parameters = _inputs(x, weight, bias)
         super().__init__(inputs, _result(x, weight, window, groups, extra), parameters)
+
+    def check(self) -> None:
+        _check(self)
 
     def _layer(self, x: list[Array], y: Array) -> Any:
         large, small = image_shape(y.shape[1:]), image_shape(x[0].shape[1:])

@@ -10,11 +10,12 @@ from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
 from ...filters.base import DB, DW, DX, DY, X, Y
 from ...filters.normalization import KEPT_INPUT
 from ..calls import Call, Calls, PlanCall
+from ..checks import positive
 from ..graph import Graph
 from ..operation import Operation
 from ..parameter import Parameter
-from ..sizes import AnySize, bound, is_same_shape
-from ..tensor import Array, Tensor
+from ..sizes import AnySize, Size, bound, is_same, is_same_shape, product
+from ..tensor import FLOAT32, Array, Tensor
 from .activation import ActivatedOperation
 from .base import IN_PLACE, Sizes, wanted
 from .keeping_plan import CHEAP, KeepingPlan
@@ -54,6 +55,27 @@ class Normalization(ActivatedOperation):
         if not all(given is None or isinstance(given, (Parameter, Tensor)) for given in (gamma, beta)):
             raise TypeError(f"a normalization has weights {gamma!r:.40} and {beta!r:.40}")
         super().__init__(inputs, Tensor(graph, x.shape), [p for p in (beta, gamma) if isinstance(p, Parameter)])
+
+    def check(self) -> None:
+        x, kind, sample = self.inputs[0], self.type, self.sample
+        of_layer = kind.case == "layer"
+        ends = range(1, x.ndim) if of_layer else (x.ndim - 1,)  # how many of the last axes a sample has
+        statistics = [kind.moving_mean, kind.moving_variance] if kind.case in ("batch", "instance") else []
+        given = [one for one in (self.gamma, self.beta, *statistics) if one is not None]
+        fits = (
+            len(sample) in ((1,) if of_layer else (1, 3))
+            and not (of_layer and kind.normalization_axis != 0)
+            and all(isinstance(n, (int, Size)) for n in sample)
+            and any(is_same(product(sample), product(x.shape[x.ndim - count :])) for count in ends)
+            and all(is_same(product(getattr(one, "shape", ())), sample[0]) for one in given)
+            and len({one is None for one in statistics}) < 2
+            and all(v.dtype == FLOAT32 for v in self.inputs)
+            and isinstance(self.momentum, (int, float)) and isinstance(self.epsilon, (int, float)) and self.epsilon >= 0
+        )  # fmt: skip
+        if not fits or (kind.case == "group" and int(sample[0]) % positive(kind.group_count, "normalization: groups")):
+            raise ValueError(
+                f"normalization ({kind.case}): {x.shape}, samples {sample} and {given!r:.100} do not fit together"
+            )
 
     @property
     def takes_whole_samples(self) -> bool:

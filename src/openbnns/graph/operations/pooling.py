@@ -10,8 +10,8 @@ import numpy as np
 from ... import PoolingLayer, PoolingType, Shape
 from ..calls import Calls, NumpyCall, PlanCall
 from ..operation import Operation
-from ..sizes import AnySize, is_same_shape
-from ..tensor import INT64, Array, Tensor
+from ..sizes import AnySize, are_at_least, is_same_shape
+from ..tensor import FLOAT32, INT64, Array, Tensor
 from .base import Sizes, wanted
 from .window import Window, as_images, image_shape
 
@@ -25,6 +25,17 @@ def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLaye
         stride=window.strides,
         padding=window.padding,
     )
+
+
+_CASES, _COUNTED = ("max", "average", "l2_norm"), ("window", "padded", "image")
+
+
+def _check(x: Tensor, y: Tensor, window: Window, who: str) -> None:
+    """Raise an error for windows that a tensor does not have, or of which too much is padding."""
+    most = all(2 * max(pair) <= extent for pair, extent in zip(window.edges, window.extents, strict=True))
+    rank = len(window.kernel) + 2
+    if x.ndim != rank or rank not in (3, 4) or x.dtype != FLOAT32 or not most or not are_at_least(1, y.shape[2:]):
+        raise ValueError(f"{who}: {x.shape} does not have {window}")
 
 
 class Pooling(Operation):
@@ -45,6 +56,12 @@ class Pooling(Operation):
         self.case, self.window, self.counted, self.scale = case, window, counted, scale
         self.keeps_inputs = case != "average"
         super().__init__([x], Tensor(x.graph, (*x.shape[:2], *window.counts(x.shape[2:]))))
+
+    def check(self) -> None:
+        _check(self.inputs[0], self.output, self.window, f"pooling {self.case!r:.60} of {self.counted!r:.60}")
+        gaps = self.case != "max" and max(self.window.dilation) > 1
+        if self.case not in _CASES or self.counted not in _COUNTED or not isinstance(self.scale, (int, float)) or gaps:
+            raise ValueError(f"pooling: there is no {self.case!r:.60} of {self.window} times {self.scale!r:.60}")
 
     def _factors(self, x: Array) -> Array | float | None:
         """The factor of the layer's means over whole windows: one number, or one per pixel of the output."""
@@ -105,6 +122,9 @@ class MaxPoolingWithIndices(Operation):
         shape = (*x.shape[:2], *window.counts(x.shape[2:]))
         super().__init__([x], [Tensor(x.graph, shape), Tensor(x.graph, shape, INT64)])
 
+    def check(self) -> None:
+        _check(self.inputs[0], self.output, self.window, "pooling with indices")
+
     def _layer(self, x: Array, places: Array) -> PoolingLayer:
         """A layer holds the memory of the indices, so every program has one of its own."""
         across, down = self.window.dilations
@@ -126,6 +146,12 @@ class MaxUnpooling(Operation):
 
     def __init__(self, x: Tensor, indices: Tensor, output_shape: Sequence[AnySize]) -> None:
         super().__init__([x, indices], Tensor(x.graph, output_shape))
+
+    def check(self) -> None:
+        (x, places), y = self.inputs, self.output
+        fits = is_same_shape(x.shape, places.shape) and is_same_shape(x.shape[:2], y.shape[:2])
+        if not fits or x.ndim != y.ndim or x.ndim not in (3, 4) or places.dtype != INT64 or x.dtype != FLOAT32:
+            raise ValueError(f"max_unpool: {x.shape} and {places.shape} are not poolings of {y.shape}")
 
     def _layer(self, places: Array, y: Array) -> PoolingLayer:
         kind = PoolingType.un_max(indices=as_images(places))

@@ -33,6 +33,15 @@ class Window:
     edges: Edges
     ceil: bool = False
 
+    def __post_init__(self) -> None:
+        numbers, edges = (*self.kernel, *self.stride, *self.dilation), [n for pair in self.edges for n in pair]
+        axes = {len(self.kernel), len(self.stride), len(self.dilation), len(self.edges), len(edges) / 2}
+        whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in (*numbers, *edges))
+        if not whole or len(axes) != 1 or type(self.ceil) is not bool or not numbers:
+            raise ValueError(f"there are no windows of {self!r:.300}")
+        if min(numbers) < 1 or min(edges) < 0 or max(*numbers, *edges) > _LARGEST:
+            raise ValueError(f"there are no windows of {self!r:.300}: a number is too small or too large")
+
     @classmethod
     def of(
         cls, who: str, kernel: Sequence[int], stride: Any = 1, padding: Any = 0, dilation: Any = 1, ceil: bool = False,

@@ -508,10 +508,13 @@ class _Replay:
             arguments = {name: self.read(value) for name, value in said["arguments"].items()}
             if kind is operations.Normalization:
                 outputs = [record_normalization(**arguments)]
+                if outputs[0].producer is not None:
+                    outputs[0].producer.check()
             else:
                 if graph.own_mode is False and "dropout" in arguments:
                     arguments["dropout"] = 0.0
                 made: Operation = kind(**arguments)
+                made.check()
                 first = graph.append(made)
                 made.trains = made.trains or said.get("trains") is True
                 outputs = made.outputs if first is made.output else [first]
