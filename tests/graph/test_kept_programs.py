@@ -150,7 +150,7 @@ def test_a_call_that_fails_leaves_nothing_behind(kept: Any) -> None:
 
 
 def test_bytes_are_limited(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many shapes, those that were used last are kept; a program that is too large is none of them."""
+    """The programs that were used last are kept, without those that are too large."""
     F.exp(np.ones(3, np.float32))
     monkeypatch.setattr(on_arrays, "_MOST_BYTES", 40_000)
     for n in range(100, 200):

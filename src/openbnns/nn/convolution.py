@@ -109,8 +109,10 @@ class _AnyConvolution(Layer):
         return convolutions.convolved(who, x, weight, bias, self._window(), self.groups, self.padding_mode)
 
     def _window(self) -> Window:
-        sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
-        return Window.of(type(self).__name__, *sizes) if isinstance(self.padding, str) else Window.symmetric(*sizes)
+        kernel, stride, padding, dilation = self.kernel_size, self.stride, self.padding, self.dilation
+        if isinstance(padding, str):
+            return Window.of(type(self).__name__, kernel, stride, padding, dilation)
+        return Window.symmetric(kernel, stride, padding, dilation)
 
     def extra_repr(self) -> str:
         sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"

@@ -74,7 +74,7 @@ class Window:
 
     @staticmethod
     def symmetric(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool = False) -> Window:
-        """From numbers for each axis that have been checked, with the same padding on both sides."""
+        """Windows by numbers for each axis that are checked already, with equal padding on both sides."""
         return _window(kernel, stride, dilation, tuple([(n, n) for n in padding]), ceil)
 
     @cached_property
@@ -83,12 +83,12 @@ class Window:
         return [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
 
     def along(self, axes: slice) -> Window:
-        """The same for some of the axes."""
+        """The windows along some of the axes."""
         return Window(self.kernel[axes], self.stride[axes], self.dilation[axes], self.edges[axes], self.ceil)
 
     @cached_property
     def inside(self) -> Window:
-        """The same without padding, and without windows that hang over."""
+        """The windows without padding, none of which hangs over."""
         return replace(self, edges=((0, 0),) * len(self.kernel), ceil=False)
 
     def counts(self, image: Sequence[AnySize]) -> list[AnySize]:
