@@ -78,9 +78,9 @@ def both(sources: Path, only: str, turns: int) -> tuple[Recorded, Recorded]:
     for turn in range(turns):
         print(f"Recording networks: turn {turn + 1} of {turns}", flush=True)
         for side, where in order:
-            for name, found in recorded("networks", where, "--only", only).items():
-                known = side["networks"].setdefault(name, found)
-                known |= {kind: min(known[kind], found[kind]) for kind in TIMES if kind in found}
+            for name, entry in recorded("networks", where, "--only", only).items():
+                known = side["networks"].setdefault(name, entry)
+                known |= {kind: min(known[kind], entry[kind]) for kind in TIMES if kind in entry}
         order.reverse()
     print("Recording functions", flush=True)
     sides[0]["functions"] = recorded("functions", sources, "--only", only)
@@ -114,10 +114,10 @@ def compare_networks(old: Recorded, new: Recorded) -> int:
         ratios: dict[str, dict[str, float]] = defaultdict(dict)
         for name in (name for name in common if kind in new[name]):
             ratios[name.split()[0]][name] = new[name][kind] / old[name][kind]
-        for group, found in ratios.items():
-            slow = sorted(((r, name) for name, r in found.items() if r > SLOW), reverse=True)
+        for group, by_name in ratios.items():
+            slow = sorted(((r, name) for name, r in by_name.items() if r > SLOW), reverse=True)
             named = ", ".join(f"{name.split(' ', 1)[1]} {r:.2f}" for r, name in slow[:12])
-            print(f"{kind}, {group}: mean {mean(found.values()):.3f} of {len(found)}; {len(slow)} slower: {named}")
+            print(f"{kind}, {group}: mean {mean(by_name.values()):.3f} of {len(by_name)}; {len(slow)} slower: {named}")
     return worse
 
 

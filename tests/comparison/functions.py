@@ -83,7 +83,7 @@ SPECIAL: dict[str, tuple[Any, ...]] = {
     "reshape shape": (3, 2, -1, 6, (2, 3)), "gaussian_nll_loss full": (False, True, 1),
     "poisson_nll_loss full": (False, True, 1), "zeros size": (2, 3, 0, -1, 1.5),
 }  # fmt: skip
-"""The same for an argument of a certain function."""
+"""Values of an argument of one function, by both names."""
 
 ARRAYS = {"input", "other", "mask", "condition", "target", "weight", "bias", "prepend", "append", "pos_weight", "attn_mask",
           "running_mean", "running_var", "src", "index", "var", "end"}  # fmt: skip
@@ -214,7 +214,7 @@ def shown(x: Any) -> str:
 
 
 def turned(x: Any) -> Any:
-    """The same argument with the numbers of its arrays in another order."""
+    """An argument with other numbers in its arrays."""
     if isinstance(x, list):
         return [turned(part) for part in x]
     if isinstance(x, np.ndarray):
@@ -232,14 +232,14 @@ def signatures() -> dict[str, Signature]:
 
 def answers(name: str, signature: Signature, lists: int) -> dict[str, list[str]]:
     """The answers by list of arguments."""
-    found = {}
+    by_call = {}
     function = getattr(nn.functional, name)
     for number in range(lists):
         given, named = Drawing(name, number).arguments(signature)
         call = ", ".join([*map(shown, given), *(f"{key}={shown(x)}" for key, x in named.items())])
         others = [turned(x) for x in given], {key: turned(x) for key, x in named.items()}
-        found[f"{number}: {name}({call})"] = [answer(function, given, named), answer(function, *others)]
-    return found
+        by_call[f"{number}: {name}({call})"] = [answer(function, given, named), answer(function, *others)]
+    return by_call
 
 
 def main() -> None:
@@ -252,8 +252,8 @@ def main() -> None:
     own = signatures()
     read = json.loads(options.signatures.read_text())["signatures"] if options.signatures else own
     common = [name for name in own if name in read and options.only in name]
-    found = {name: answers(name, read[name], options.lists) for name in common}
-    json.dump({"signatures": own, "answers": found}, sys.stdout)
+    records = {name: answers(name, read[name], options.lists) for name in common}
+    json.dump({"signatures": own, "answers": records}, sys.stdout)
 
 
 if __name__ == "__main__":

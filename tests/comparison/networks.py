@@ -86,12 +86,12 @@ def functions() -> Iterator[tuple[str, Calls]]:
 
 def bits(net: nn.Module, arrays: tuple[Any, ...]) -> dict[str, str]:
     """Hashes of all that inference and a training step compute."""
-    found = {f"inference output {i}": hashed(y) for i, y in enumerate(flat(net.eval()(*arrays)))}
+    hashes = {f"inference output {i}": hashed(y) for i, y in enumerate(flat(net.eval()(*arrays)))}
     outputs, gradients, input_gradients = train(net, arrays, SEED)
-    found |= {f"training output {i}": hashed(y) for i, y in enumerate(outputs)}
-    found |= {f"gradient of {name}": hashed(g) for name, g in gradients.items()}
-    found |= {f"gradient of input {i}": hashed(g) for i, g in enumerate(input_gradients)}
-    return found | {f"state {name}": hashed(array) for name, array in net.state_dict().items()}
+    hashes |= {f"training output {i}": hashed(y) for i, y in enumerate(outputs)}
+    hashes |= {f"gradient of {name}": hashed(g) for name, g in gradients.items()}
+    hashes |= {f"gradient of input {i}": hashed(g) for i, g in enumerate(input_gradients)}
+    return hashes | {f"state {name}": hashed(array) for name, array in net.state_dict().items()}
 
 
 def fastest(step: Callable[[], Any], seconds: float) -> float:
@@ -113,16 +113,16 @@ def fastest(step: Callable[[], Any], seconds: float) -> float:
 
 def measure(net: nn.Module, arrays: tuple[Any, ...], seconds: float) -> dict[str, Any]:
     shapes = tuple(a.shape for a in arrays)
-    found: dict[str, Any] = {"bits": bits(net, arrays)}
+    measured: dict[str, Any] = {"bits": bits(net, arrays)}
     training = net.train().program(shapes, training=True, input_gradients=True)
-    found[TIMES[0]] = fastest(partial(separate_graph, net, shapes, training=True), seconds)
-    found[TIMES[1]] = fastest(lambda: (training.forward(), training.backward()), seconds)
+    measured[TIMES[0]] = fastest(partial(separate_graph, net, shapes, training=True), seconds)
+    measured[TIMES[1]] = fastest(lambda: (training.forward(), training.backward()), seconds)
     inference = net.eval().program(shapes, training=False)
     for i, array in enumerate(arrays):
         inference.fill(i, array)
-    found[TIMES[2]] = fastest(inference.forward, seconds)
-    found["bytes"] = {"training": training.arena_bytes, "inference": inference.arena_bytes}
-    return found
+    measured[TIMES[2]] = fastest(inference.forward, seconds)
+    measured["bytes"] = {"training": training.arena_bytes, "inference": inference.arena_bytes}
+    return measured
 
 
 def main() -> None:
@@ -132,19 +132,19 @@ def main() -> None:
     options = parser.parse_args()
     openbnns.set_num_threads(1)
     gc.disable()
-    found: dict[str, Any] = {}
+    records: dict[str, Any] = {}
     for name, net, arrays in networks():
         if options.only in name:
-            found[name] = measure(net, arrays, options.seconds)
+            records[name] = measure(net, arrays, options.seconds)
     shape = (2, 4, 8, 8)
     for name, calls in functions():
         if options.only in name:
             try:
                 record = partial(separate_graph, calls, (shape,) * calls.numbers, training=True)
-                found[name] = {TIMES[0]: fastest(record, options.seconds)}
+                records[name] = {TIMES[0]: fastest(record, options.seconds)}
             except (ValueError, TypeError):
                 continue  # it takes other arguments, or numbers of another kind
-    json.dump(found, sys.stdout)
+    json.dump(records, sys.stdout)
 
 
 if __name__ == "__main__":

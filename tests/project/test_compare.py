@@ -27,8 +27,8 @@ def test_functions_whose_numbers_checks_or_messages_differ(
     assert compare.compare_functions(before, recorded("relu")) == 0 and "RESULT" not in capsys.readouterr().out
     monkeypatch.setattr(nn.functional, "relu", lambda input, inplace=False: np.maximum(input, 1e-3, dtype=np.float32))
     assert compare.compare_functions(before, recorded("relu")) > 0
-    found = capsys.readouterr().out
-    assert all(kind in found for kind in ("RESULT", "ACCEPTED", "MESSAGE"))
+    printed = capsys.readouterr().out
+    assert all(kind in printed for kind in ("RESULT", "ACCEPTED", "MESSAGE"))
 
 
 def test_networks_whose_bits_or_memory_differ(capsys: pytest.CaptureFixture[str]) -> None:
