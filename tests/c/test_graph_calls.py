@@ -215,7 +215,8 @@ def test_a_streaming_context_advances_as_it_is_told() -> None:
     text = """program(1.3) { func main<ios18>(state<tensor<fp32, [6]>> past, tensor<fp32, [?]> x)
         [BNNSOptions = dict<string, string>({{"StateMode", "Streaming"}})] {
         tensor<fp32, [6]> before = read_state(input = past);
-        tensor<fp32, [6]> all = slice_update(begin = tensor<int32, [1]>([4]), end = tensor<int32, [1]>([6]), update = x, x = before);
+        tensor<fp32, [6]> all = slice_update(
+            begin = tensor<int32, [1]>([4]), end = tensor<int32, [1]>([6]), update = x, x = before);
         tensor<fp32, [6]> y = identity(x = all); } -> (y); }"""
     context, plain = (graph.Context.of_graph(Graph(text).description) for _ in range(2))
     plain.native = None
@@ -562,6 +563,29 @@ def test_checks_of_values() -> None:
         assert not check or "h has 0 NaN and 1 infinite" in said.pop()
 
 
+@pytest.mark.parametrize("tensors", [False, True])
+def test_a_context_that_is_destroyed_while_it_executes(tensors: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has begun, the execution fails as one that is late; after that, it ends as if nothing had happened."""
+    from openbnns.capi import graph as functions
+
+    x, z = batch(2), np.zeros((2, 4), np.float32)
+    context = CContext(DENSE.replace("?", "2"), tensors=tensors)
+    text_of = functions.text_of
+
+    def destroying(*arguments: Any) -> Any:
+        context.destroy()
+        return text_of(*arguments)
+
+    monkeypatch.setattr(functions, "text_of", destroying)
+    assert context.run(z, x) == -1 and "context has been destroyed" in (context.error() or "")
+    monkeypatch.setattr(functions, "text_of", text_of)
+    context = CContext(DENSE.replace("?", "2"), tensors=tensors)
+    context.check_values(True)
+    context.log(lambda text: context.destroy())
+    assert context.run(z, np.full_like(x, np.inf)) == 0 and np.isnan(z).any()
+    assert context.run(z, x) == -1 and "context has been destroyed" in (context.error() or "")
+
+
 def test_a_message_of_an_earlier_call_is_withdrawn() -> None:
     x, z = batch(5), np.zeros((5, 4), np.float32)
     context = warmed(DENSE.replace("?", "5"), z, x)
@@ -606,6 +630,18 @@ def test_contexts_of_python_take_the_same_road() -> None:
             assert np.array_equal(made, plain.execute({"x": x})["z"]) and context.shape("z") == (rows, 4)
             kept.append((made, dense(x)))
     assert all(np.array_equal(made, expected) for made, expected in kept)  # each in memory of its own
+    for turn in range(6):
+        x, z = batch(2, turn), np.zeros((2, 4), np.float32)
+        assert context.execute_arguments([z, x])[0] is z and np.array_equal(z, dense(x))
+        assert np.array_equal(context.execute_arguments([None, x])[0], z)
+        wide = np.zeros((4, 2), np.float32).T
+        assert context.execute_arguments([wide, x])[0] is wide and np.array_equal(wide, z)
+    for bad_output in (np.zeros((2, 4)), np.zeros((2, 3), np.float32), [0.0] * 8):
+        with pytest.raises(bn.BNNSError, match="z is .*, but the output is float32"):
+            context.execute_arguments([bad_output, batch(2)])
+    x.flags.writeable = z.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        context.execute_arguments([z, x])
     wide = np.asfortranarray(batch(2))
     assert np.array_equal(context.execute({"x": wide})["z"], dense(wide))
     assert np.array_equal(context.execute({"x": batch(2).astype(np.int8)})["z"], dense(batch(2)))

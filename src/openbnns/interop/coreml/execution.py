@@ -111,7 +111,7 @@ class State:
 
 
 class Moved(NamedTuple):
-    """The numbers of a state after an execution: those of a value, along an axis from an entry on, the last one before the first."""
+    """A state after an execution: the entries of a value along an axis, from ``first`` on, with the first ones after the last."""
 
     value: Array
     axis: int

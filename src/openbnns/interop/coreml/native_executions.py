@@ -103,8 +103,13 @@ class NativeExecutions:
             raise
         return bool(calls.give(index))
 
-    def execute(self, run: Run, inputs: Mapping[str, Any]) -> dict[str, Array] | None:
-        """New arrays of outputs for arrays like those of a former execution; None if Python has to look."""
+    def execute(
+        self, run: Run, inputs: Mapping[str, Any], written: Mapping[str, Any] | None = None
+    ) -> dict[str, Array] | None:
+        """The outputs for arrays like those of a former execution; None, with nothing written, if Python has to look.
+
+        They are new arrays but for those that are ``written``.
+        """
         entry = run.entry
         if entry is None:
             return None
@@ -114,6 +119,8 @@ class NativeExecutions:
         if entry is None or not entry.is_native:
             return None
         outputs = {name: np.empty(shape, dtype) for name, shape, dtype in entry.outputs}
+        if written:
+            outputs.update(written)
         arrays = [*outputs.values(), *[inputs[name] for name in entry.inputs]]
         if not entry.calls.run(entry.index, arrays):
             return None
