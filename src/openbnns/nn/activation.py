@@ -8,9 +8,10 @@ import numpy as np
 
 from .. import ActivationFunction
 from ..graph import functions, operations
+from ..graph.checks import check_rank, positive
 from ..graph.parameter import Parameter
 from ..graph.tensor import Array, Tensor
-from .arguments import check_rank, options, positive
+from .arguments import options
 from .module import Layer
 
 

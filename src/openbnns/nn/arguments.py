@@ -10,9 +10,7 @@ from typing import Any
 from .._elsewhere import LOSSES
 from .._flags import with_flags
 from .._spelling import nearest, unexpected
-from ..graph.checks import check_rank as check_rank
-from ..graph.checks import check_size as check_size
-from ..graph.checks import positive as positive
+from ..graph.checks import positive
 
 
 def optional(value: Any, who: str) -> int | None:

@@ -12,12 +12,12 @@ from typing import Literal, overload
 import numpy as np
 
 from ..graph import functions, operations
-from ..graph.checks import probability
+from ..graph.checks import check_rank, check_size, positive, probability
 from ..graph.parameter import Parameter
 from ..graph.sizes import Size
 from ..graph.tensor import Array, Tensor
 from . import initialisers
-from .arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
+from .arguments import first_may_be_omitted, optional, options
 from .initialisers import Initial
 from .module import Layer, Module
 

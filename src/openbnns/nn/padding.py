@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ..graph import operations
+from ..graph.checks import check_rank
 from ..graph.tensor import Tensor
-from .arguments import check_rank
 from .module import Layer
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)", 3: "(channels, depth, height, width)"}

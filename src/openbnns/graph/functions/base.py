@@ -226,6 +226,11 @@ def joined(given: Sequence[TensorLike], who: str) -> list[Tensor]:
     return [_operand(x, "Joined", whole, who) for x in given]
 
 
+def parameter_or(given: TensorLike) -> Any:
+    """The parameter that a tensor stands for, which may be fused; anything else as it is."""
+    return given.leaf if isinstance(given, Tensor) and isinstance(given.leaf, Parameter) else given
+
+
 def held_weight(graph: Graph, given: TensorLike, who: str) -> Parameter | Tensor:
     """A weight as operations take it: a parameter or a constant, which may be fused, or a value that is computed."""
     if isinstance(given, Parameter):
@@ -235,7 +240,8 @@ def held_weight(graph: Graph, given: TensorLike, who: str) -> Parameter | Tensor
     if isinstance(x.leaf, np.ndarray):
         kind = Parameter if x.leaf.flags.writeable else Parameter.owning  # others may write to it, unseen
         return kind(x.leaf, requires_grad=False)
-    return x.leaf if isinstance(x.leaf, Parameter) else x
+    held: Parameter | Tensor = parameter_or(x)
+    return held
 
 
 def held_together(graph: Graph, *given: TensorLike, who: str) -> list[Any]:
@@ -290,7 +296,7 @@ def indices(given: TensorLike, who: str) -> Tensor:
 
 
 def with_shape(x: Tensor, shape: Sequence[AnySize]) -> Tensor:
-    """The same elements with exactly these sizes, unlike ``reshape``, which may take them for those of a sample."""
+    """The elements of a value in exactly these sizes, which ``reshape`` may take for those of a sample."""
     if is_same_shape(shape, x.shape):
         return x
     return x.reshape(shape) if isinstance(x.leaf, np.ndarray) else Tensor(x.graph, shape, source=x)

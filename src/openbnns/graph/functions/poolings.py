@@ -83,7 +83,7 @@ def require_windows(who: str, x: Tensor, counts: Sequence[AnySize], window: Wind
         )
 
 
-# As PyTorch has them.
+# Windows with PyTorch's arguments.
 
 
 def plain_window(
@@ -205,7 +205,7 @@ def max_unpool(
     return x.graph.append(operations.MaxUnpooling(x, places, (*x.shape[:2], *sizes)))
 
 
-# As many parts as are asked for: part i of m begins at floor(i n / m) and ends before ceil((i + 1) n / m).
+# Parts of equal size, as far as possible: part i of m begins at floor(i n / m) and ends before ceil((i + 1) n / m).
 
 
 def output_sizes(who: str, axes: int, given: Any) -> tuple[int | None, ...]:
@@ -228,7 +228,7 @@ def _parts(who: str, axes: int, x: Tensor, output_size: Any) -> tuple[list[tuple
 
 
 def adaptive_avg_pool(who: str, axes: int, input: TensorLike, output_size: Any) -> Any:
-    """The means of so many parts of {images}; see AdaptiveAvgPool{axes}d."""
+    """The means of equal parts of {images}, as many as ``output_size`` says; see AdaptiveAvgPool{axes}d."""
     x = numbers(input, who)
     parts, window = _parts(who, axes, x, output_size)
     if window is not None:
@@ -256,7 +256,7 @@ def resampled(x: Tensor, weights: Sequence[Array]) -> Tensor:
 
 
 def adaptive_max_pool(who: str, axes: int, input: TensorLike, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of so many parts of {images}; see AdaptiveMaxPool{axes}d."""
+    """The largest values of equal parts of {images}, as many as ``output_size`` says; see AdaptiveMaxPool{axes}d."""
     x = numbers(input, who)
     parts, window = _parts(who, axes, x, output_size)
     require_no_indices(who, axes, return_indices)

@@ -13,7 +13,7 @@ from ..declared import Declaration, are_integers, declare
 from ..parameter import Parameter
 from ..sizes import AnySize, Shape, broadcast, is_same
 from ..tensor import Tensor
-from .base import TensorLike, axis_of, function, joined, numbers, value, with_shape
+from .base import TensorLike, axis_of, function, joined, numbers, parameter_or, value, with_shape
 from .elementwise import add, mul, sub
 from .indexing import index_select
 from .reductions import norm
@@ -104,9 +104,7 @@ def bmm(input: TensorLike, mat2: TensorLike) -> Any:
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike = None) -> Any:
     """``input @ weight.T + bias``; a weight that is used elsewhere as well is trained by both uses."""
     x = value(input, "linear")
-    weight, bias = (
-        given.leaf if isinstance(getattr(given, "leaf", None), Parameter) else given for given in (weight, bias)
-    )
+    weight, bias = parameter_or(weight), parameter_or(bias)
     if len(weight.shape) == 1:  # that of one output, which has no axis
         y = matmul(x, weight)
         return y if bias is None else add(y, bias)

@@ -11,8 +11,10 @@ from ..tensor import FLOAT32, Tensor
 
 
 class Composite(Operation):
-    """A function that is declared by its meaning: it is recorded at once, beside the graph, and takes the place of the name
-    as soon as something other than the name is needed. Shapes, element types and guards are those of the meaning.
+    """A function that is declared by its meaning in other functions.
+
+    The meaning is recorded at once, beside the graph, and takes this operation's place as soon as more than the name is
+    needed. Shapes, element types and guards are those of the meaning.
     """
 
     is_pure = True

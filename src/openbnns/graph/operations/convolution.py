@@ -101,7 +101,7 @@ class Convolution(NormalizedOperation):
         _check(self)
 
     def padded(self, x: Tensor, widths: Sequence[tuple[int, int]]) -> Self:
-        """The same result from a value without so many zeros on both sides of every axis of its windows."""
+        """A copy with the same result from a value without so many zeros on both sides of every axis of its windows."""
         edges = [(a + before, b + behind) for (a, b), (before, behind) in zip(self.window.edges, widths, strict=True)]
         made = self._copy([x, *self.inputs[1:]])
         made.window = replace(self.window, edges=tuple(edges))
@@ -109,7 +109,7 @@ class Convolution(NormalizedOperation):
         return made
 
     def with_weights(self, weight: Tensor, bias: Tensor | None) -> Self:
-        """The same with weights and bias that the network computes."""
+        """A copy with weights and bias that the network computes."""
         inputs, parameters = _inputs(self.inputs[0], weight, bias)
         made = self._copy(inputs)
         made.weight, made.bias, made.parameters = weight, bias, parameters

@@ -47,9 +47,10 @@ class Window:
         cls, who: str, kernel: Sequence[int], stride: Any = 1, padding: Any = 0, dilation: Any = 1, ceil: bool = False,
         image: Sequence[AnySize] = (),
     ) -> Window:  # fmt: skip
-        """From arguments. ``padding`` is numbers, pairs, "valid", or "same": as many windows as strides, an odd element behind.
+        """Windows by the arguments of a function, which are checked in the name of ``who``.
 
-        "same_lower" puts that one in front.
+        ``padding`` is numbers, pairs, "valid", or "same": as many windows as strides; of an odd number of elements one more lies
+        behind the image, or with "same_lower" in front of it.
         """
         axes = len(kernel)
         sizes, steps, gaps = (
@@ -172,7 +173,7 @@ def _edges(who: str, padding: Any, axes: int) -> Edges:
 
 
 def _halves(total: int, behind: bool) -> tuple[int, int]:
-    """A number in two; the larger half is behind, or in front."""
+    """The two halves of a number, the larger one behind or in front."""
     return (total // 2, total - total // 2) if behind else (total - total // 2, total // 2)
 
 

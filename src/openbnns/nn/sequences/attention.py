@@ -8,13 +8,13 @@ import numpy as np
 
 from ...graph import functions as F
 from ...graph import operations
-from ...graph.checks import probability
+from ...graph.checks import check_rank, check_size, positive, probability
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, is_same, is_same_shape
 from ...graph.tensor import FLOAT32, Array, Tensor
 from .. import initialisers
-from ..arguments import check_rank, check_size, optional, options, positive
+from ..arguments import optional, options
 from ..module import Module
 from ..recording import recorded_graph
 from ..tuple_results import Output, Parts

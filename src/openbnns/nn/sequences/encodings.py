@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...graph import operations
+from ...graph.checks import check_rank, check_size, positive
 from ...graph.parameter import Parameter
 from ...graph.tensor import Array, Tensor
 from .. import initialisers
-from ..arguments import changed, check_rank, check_size, optional, options, positive
+from ..arguments import changed, optional, options
 from ..layers import Dropout
 from ..module import Module
 

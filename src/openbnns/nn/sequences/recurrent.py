@@ -11,14 +11,14 @@ import numpy as np
 
 from ..._spelling import spelled
 from ...graph import functions, operations
-from ...graph.checks import probability
+from ...graph.checks import check_rank, check_size, positive, probability
 from ...graph.graph import current_graph
 from ...graph.operations import InitialState, for_samples
 from ...graph.parameter import Parameter
 from ...graph.sizes import is_same_shape
 from ...graph.tensor import Array, Tensor
 from .. import initialisers
-from ..arguments import check_rank, check_size, first_may_be_omitted, optional, options, positive
+from ..arguments import first_may_be_omitted, optional, options
 from ..module import Module
 from ..recording import recording_of
 from ..tuple_results import Output, Parts, States

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...graph.checks import positive
 from ...graph.tensor import Array, Tensor
 from ..activation import GELU, ReLU
-from ..arguments import options, positive
+from ..arguments import options
 from ..containers import ModuleList
 from ..layers import Dropout, Linear
 from ..module import Module, check_module
