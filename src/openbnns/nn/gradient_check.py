@@ -30,8 +30,8 @@ from .bound_module import bind_arguments
 from .losses import Loss
 from .module import Module, shared_names
 from .nested_arrays import is_structure
-from .profiling import count_work
 from .recording import input_shapes, recorded_graph, same_statistics, separate_graph, untouched
+from .work import count_work
 
 _SHRINK = (1.0, 1 / 32, 1 / 1024)  # the steps that are tried
 _NOISE = 64 * float(np.finfo(np.float64).eps)  # rounding errors of a network, relative to its outputs
