@@ -13,10 +13,10 @@ import pytest
 
 from networks import numbers
 from openbnns import nn
+from openbnns.graph import recordings as _recordings
 from openbnns.graph.operations.lstm import _ByLength
 from openbnns.graph.program import Program
 from openbnns.nn import functional as F
-from openbnns.nn import recording as _recording
 from openbnns.nn.recording import recording_of
 
 
@@ -105,11 +105,11 @@ def test_programs_that_are_kept_have_a_limit(monkeypatch: pytest.MonkeyPatch) ->
         return sum(p.kept_bytes for lent in recording._idle.values() for p in lent)
 
     limit = 300_000
-    monkeypatch.setattr(_recording, "_IDLE_BYTES", limit)
+    monkeypatch.setattr(_recordings, "IDLE_BYTES", limit)
     assert limit / 2 < run() <= limit
     assert len(recording._idle) > 4
     assert max(p.kept_bytes for lent in recording._idle.values() for p in lent) > 4 * 30 * 100
-    monkeypatch.setattr(_recording, "_IDLE_BYTES", 0)
+    monkeypatch.setattr(_recordings, "IDLE_BYTES", 0)
     run()
     assert len(recording._idle) == 4
 

@@ -15,8 +15,8 @@ import openbnns as bn
 from helpers import Array
 from networks import numbers
 from openbnns import nn
+from openbnns.graph import recordings as _recordings
 from openbnns.graph.program import Program
-from openbnns.nn import recording as _recording
 from openbnns.nn.recording import recording_of
 from simultaneous import require, together
 
@@ -149,8 +149,8 @@ def test_first_calls_build_once() -> None:
 
 def test_programs_that_nobody_runs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory does not grow with the number of calls, of threads that were there, or of batch sizes."""
-    monkeypatch.setattr(_recording, "_IDLE", 3)
-    monkeypatch.setattr(_recording, "_IDLE_BYTES", 0)  # which small programs of more sizes may take
+    monkeypatch.setattr(_recordings, "_IDLE", 3)
+    monkeypatch.setattr(_recordings, "IDLE_BYTES", 0)  # which small programs of more sizes may take
     net = mlp().build((24,), seed=0).eval()
 
     def work(number: int) -> None:

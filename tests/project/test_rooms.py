@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,10 @@ ORDER = [
     {"cli", "sklearn"},
     {"__main__"},
 ]
+INTEROP_ABOVE_NN = {
+    "torch", "source", "weight_files", "converted.recorded", "coreml.network", "coreml.exporting", "coreml.mlmodel",
+    "onnx.reading", "onnx._network", "onnx.writing", "onnx._preparing", "onnx.described", "onnx._metadata",
+}  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}
 
 
@@ -322,3 +328,25 @@ def test_what_tests_share_is_in_modules_beside_them() -> None:
     assert [
         path.name for path in files if re.search(r"^\s*(?:from|import) test_", path.read_text(), re.MULTILINE)
     ] == []
+
+
+def test_formats_without_networks_stand_below_those_with_them() -> None:
+    """Two floors in one package: files, tables and operations of formats, and what makes networks of them or writes these."""
+    above = tuple(f"interop.{name}" for name in INTEROP_ABOVE_NN)
+    wrong = []
+    for path in sorted((ROOT / "interop").rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if not f"{module}.".startswith(tuple(f"{name}." for name in above)):
+            wrong += [
+                line
+                for target, line in imported(path)
+                if f"{target}.".startswith(("nn.", *(f"{name}." for name in above)))
+            ]
+    assert not wrong
+
+
+def test_contexts_load_no_networks() -> None:
+    """What compiles and executes ML programs stands below networks: neither it nor what it imports needs them."""
+    code = "import sys, openbnns.interop.coreml.context; print(*(name for name in sys.modules if name.startswith('openbnns.nn')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not loaded

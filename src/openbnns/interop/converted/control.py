@@ -23,7 +23,6 @@ from ...graph.graph import InBranch, recording
 from ...graph.numpy_function import Function
 from ...graph.sizes import AnySize, Size, is_same_shape, product
 from ...graph.tensor import FLOAT32, INT64, Tensor
-from ...nn.recording import NetworkGraph
 from .every_way import Way, either, is_for_file, recorded_now
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit
 
@@ -156,8 +155,7 @@ def _both(
                 values = [x.value if x.kind != "f" else x.numbers for x in tensors]
         except (InBranch, *NODE_ERRORS):  # it may be taken for other numbers only: those that a recording knows
             return None
-        if isinstance(outer, NetworkGraph) and isinstance(graph, NetworkGraph):
-            outer.asked_for_mode |= graph.asked_for_mode
+        outer.asked_for_mode |= graph.asked_for_mode
         graph.close(values)
         graphs.append(graph)
         results.append([(v.shape, x.kind, v.dtype) for x, v in zip(tensors, values, strict=True)])

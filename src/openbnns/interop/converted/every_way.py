@@ -20,7 +20,6 @@ from ...graph.operation import Operation
 from ...graph.passes import drop_unused
 from ...graph.sizes import AnySize, FreeSizes, Size, expression_of, is_same, is_same_shape, number_of
 from ...graph.tensor import FLOAT32, INT64, Tensor
-from ...nn.recording import NetworkGraph
 from .tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, reshaped
 
 Places = dict[str, tuple[int, int]]
@@ -67,8 +66,7 @@ class InnerGraph:
         deciding = graph.sizes.deciding()
         if deciding is not None:
             raise Misfit(f"which operations run in {what} depends on numbers that only a run knows: {deciding}")
-        if isinstance(outer, NetworkGraph) and isinstance(graph, NetworkGraph):
-            outer.asked_for_mode |= graph.asked_for_mode
+        outer.asked_for_mode |= graph.asked_for_mode
         graph.close(outputs)
 
 

@@ -20,7 +20,7 @@ from ...files import memory_limit
 from ...graph.operations.rounding import RoundToHalf
 from ...graph.parameter import Parameter
 from ...graph.sizes import Size, number_of
-from ..converted.recorded import Port, Programs, Recorded, computed_at_once
+from ..converted.programs import Body, Port, Programs, computed_at_once
 from ..converted.tensors import ForeignTensor, Misfit, kind_of
 from .compression import decompressed
 from .elements import ELEMENTS, Array
@@ -895,14 +895,21 @@ def _port(value: Reference) -> Port:
     return Port(value.name, kind_of(ELEMENTS[type.element].numpy), type.shape)
 
 
-# Networks.
+# Functions that are recorded as a whole.
 
 
-def network_of(function: Function, title: str, batch: int | None) -> tuple[Recorded, list[Argument], list[Argument]]:
-    """A trainable network with the weights of a function as parameters; and its inputs and outputs.
+class Whole(NamedTuple):
+    """A function as steps that are recorded as a whole: what reads and gives them, and their weights by name."""
 
-    ``batch`` is the number of samples that the function is for, if its first axis is to be free.
-    """
+    ports: list[Port]
+    body: Body
+    weights: Mapping[str, Parameter | Array]
+    inputs: list[Argument]
+    outputs: list[Argument]
+
+
+def whole_of(function: Function, title: str) -> Whole:
+    """The steps of a function, with its weights as parameters; raises CoreMLError for one that is not recorded as a whole."""
     executable = Executable(function)
     plan = executable.body.plan
     if executable.states or len(plan) != 1 or not isinstance(plan[0], _Part):
@@ -925,8 +932,7 @@ def network_of(function: Function, title: str, batch: int | None) -> tuple[Recor
         results = dict(zip(made, part.record(held, freed, network=True), strict=True))
         return [results[name] for name in names]
 
-    network = Recorded(title, ports, body, part.weights, batch, names)
-    return network, [by_name[port.name] for port in ports], executable.outputs
+    return Whole(ports, body, part.weights, [by_name[port.name] for port in ports], executable.outputs)
 
 
-__all__ = ["Argument", "Executable", "Precision", "State", "network_of"]
+__all__ = ["Argument", "Executable", "Precision", "State", "Whole", "whole_of"]

@@ -14,7 +14,7 @@ from ...nn.module import Module
 from ...nn.recording import recorded_graph
 from .. import coreml
 from ..converted.recorded import Choice, Recorded
-from .execution import CannotBeRecorded, network_of
+from .execution import CannotBeRecorded, whole_of
 from .program import Function, Operation
 
 _TRIALS = ((7, 64), (7, 224), (12, 240), (1, 1))
@@ -105,12 +105,14 @@ def _network(model: coreml.Model, function: Function, path: str | os.PathLike[st
 
 def _recorded(function: Function, title: str, batch: int | None) -> tuple[Recorded | None, Exception | None]:
     """The network of a function, recorded for some sizes; or None, and the reason."""
-    network, inputs, _ = network_of(function, title, batch)
+    whole = whole_of(function, title)
+    results = [argument.name for argument in whole.outputs]
+    network = Recorded(title, whole.ports, whole.body, whole.weights, batch, results)
     network.eval()
     problem: Exception | None = None
     for samples, others in _TRIALS:
         shapes = []
-        for argument in inputs:
+        for argument in whole.inputs:
             shape: list[Any] = [others if n is None else n for n in argument.shape or ()]
             if shape and (batch is not None or (argument.shape or (1,))[0] is None):
                 shape[0] = samples

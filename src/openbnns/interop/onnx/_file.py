@@ -14,7 +14,7 @@ import numpy as np
 
 from ...files.untrusted import open_regular
 from ...graph.tensor import Array
-from ._metadata import bounds_of
+from ._bounds import bounds_of
 from ._small_types import SMALL_INTEGERS, SMALL_TYPES, bits_of, limits_of, unpacked
 from .errors import OnnxError, Unsupported, require_onnx
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from ...files.checked_json import CheckedTable, ModelError
 from ...nn.files.model_file import ModelCard
+from ._bounds import BOUNDS
 from .errors import OnnxError
 
 CARD = "openbnns.model"
 FROZEN = "openbnns.frozen"
-BOUNDS = "openbnns.network"
-"""Which values are the input and the output of the network, where nodes prepare samples or scale results."""
 CLASSES = "classes"
 """A JSON list of names, which other programs look for, too."""
 _LARGEST_TEXT = 2**26
@@ -34,17 +33,6 @@ def card_of(metadata: Mapping[str, str], where: str) -> ModelCard | None:
 
 def _refuse(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
-
-
-def bounds_of(metadata: Mapping[str, str], where: str) -> dict[str, str]:
-    """The names of values between which the network lies: "input", "output", or neither."""
-    try:
-        said = json.loads(metadata.get(BOUNDS, "{}"))
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict) or not all(end in ("input", "output") and isinstance(said[end], str) for end in said):
-        raise OnnxError(f"{where}: what it says about the bounds of the network is damaged.")
-    return said
 
 
 def metadata_of(card: ModelCard | None, frozen: list[str], bounds: Mapping[str, str]) -> dict[str, str]:

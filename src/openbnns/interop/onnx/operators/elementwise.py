@@ -83,17 +83,13 @@ def _activation(call: Call, x: ForeignTensor) -> ForeignTensor:
     raise Misfit("it has no such form here")
 
 
-def _activated(function: Any) -> Handler:
-    def compute(call: Call, x: Array) -> Any:
-        with not_recording():
-            return function(np.asarray(x, np.float32)).astype(x.dtype)
-
-    return compute
+def _activated(call: Call, x: Array) -> Any:
+    with not_recording():
+        return getattr(F, call.op.lower())(np.asarray(x, np.float32)).astype(x.dtype)
 
 
-_FOLDED = {"Relu": F.relu, "Sigmoid": F.sigmoid, "Tanh": F.tanh}
 for _name in dict.fromkeys(one.name for one in rows.ACTIVATIONS):
-    _facts = {"compute": _activated(_FOLDED[_name]), "by_element": True} if _name in _FOLDED else {}
+    _facts = {"compute": _activated, "by_element": True} if _name in ("Relu", "Sigmoid", "Tanh") else {}
     add(ACTIVATIONS, _name, _activation, **_facts)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....graph import functions as F
 from ....graph.sizes import Size, product
-from ....graph.tensor import Array
+from ....graph.tensor import Array, Tensor
 from ...converted.registry import Handler
 from ...converted.tensors import ForeignTensor, Misfit
 from .._call import Call
@@ -33,16 +34,29 @@ def _one_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _recorded(function: Any, of_elements: Any = None) -> Handler:
-    """A reduction; ``of_elements`` is what it does to them over no axes, nothing unless given."""
+def _norm(p: int) -> Any:
+    return lambda x, dim, keep: F.norm(x, p, dim, keep)
+
+
+def _log_sum(x: Tensor, dim: Sequence[int], keep: bool) -> Any:
+    return F.log(F.sum(x, dim, keep))
+
+
+def _sum_of_squares(x: Tensor, dim: Sequence[int], keep: bool) -> Any:
+    return F.sum(F.square(x), dim, keep)
+
+
+def _recorded(reduction: Any, of_elements: str = "") -> Handler:
+    """A reduction, a function or the name of one; ``of_elements`` is what it does to them over no axes, if anything."""
 
     def record(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
         chosen = _axes_of(call, x.rank, plain_numbers(axes, "axes"))
         keep, value = bool(call.integer("keepdims", 1)), x.elements if call.op in _OF_INTEGERS else x.numbers
         every = list(range(x.rank)) if chosen is None else list(chosen)
         if every:
+            function = getattr(F, reduction) if isinstance(reduction, str) else reduction
             return ForeignTensor(function(value, every, keep))
-        return ForeignTensor(value if of_elements is None else of_elements(value))
+        return ForeignTensor(getattr(F, of_elements)(value) if of_elements else value)
 
     return record
 
@@ -71,15 +85,13 @@ def _extreme(function: Any, end: int) -> Any:
 
 _OF_INTEGERS = ("ReduceSum", "ReduceProd")
 _REDUCTIONS: dict[str, tuple[Any, ...]] = {
-    "ReduceSum": (F.sum, np.sum), "ReduceMean": (F.mean, np.mean), "ReduceMax": (F.amax, _extreme(np.max, 0)),
-    "ReduceMin": (F.amin, _extreme(np.min, 1)), "ReduceProd": (F.prod, np.prod),
-    "ReduceL1": (lambda x, dim, keep: F.norm(x, 1, dim, keep), lambda x, **o: np.sum(np.abs(x), **o), F.abs),
-    "ReduceL2": (lambda x, dim, keep: F.norm(x, 2, dim, keep), lambda x, **o: np.sqrt(np.sum(np.square(x), **o)), F.abs),
-    "ReduceLogSum": (lambda x, dim, keep: F.log(F.sum(x, dim, keep)), lambda x, **o: np.log(np.sum(x, **o)), F.log),
-    "ReduceLogSumExp": (F.logsumexp, lambda x, **o: np.log(np.sum(np.exp(x), **o))),
-    "ReduceSumSquare": (
-        lambda x, dim, keep: F.sum(F.square(x), dim, keep), lambda x, **o: np.sum(np.square(x), **o), F.square,
-    ),
+    "ReduceSum": ("sum", np.sum), "ReduceMean": ("mean", np.mean), "ReduceMax": ("amax", _extreme(np.max, 0)),
+    "ReduceMin": ("amin", _extreme(np.min, 1)), "ReduceProd": ("prod", np.prod),
+    "ReduceL1": (_norm(1), lambda x, **o: np.sum(np.abs(x), **o), "abs"),
+    "ReduceL2": (_norm(2), lambda x, **o: np.sqrt(np.sum(np.square(x), **o)), "abs"),
+    "ReduceLogSum": (_log_sum, lambda x, **o: np.log(np.sum(x, **o)), "log"),
+    "ReduceLogSumExp": ("logsumexp", lambda x, **o: np.log(np.sum(np.exp(x), **o))),
+    "ReduceSumSquare": (_sum_of_squares, lambda x, **o: np.sum(np.square(x), **o), "square"),
 }  # fmt: skip
 for _name, (_function, _of_arrays, *_others) in _REDUCTIONS.items():
     add(
