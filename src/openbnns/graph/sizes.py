@@ -500,13 +500,14 @@ def broadcast(*shapes: Sequence[AnySize]) -> Shape | None:
 
     A 1 that is a plain number is repeated; sizes that have to be equal, or that are 1 in this recording, leave a guard.
     """
-    if len(shapes) == 1:
-        return tuple(shapes[0])
-    rank = max(map(len, shapes), default=0)
+    with_axes = [shape for shape in shapes if len(shape)]
+    if len(with_axes) == 1:
+        return tuple(with_axes[0])
+    rank = max(map(len, with_axes), default=0)
     result: list[AnySize] = []
     for axis in range(-rank, 0):
         common: AnySize = 1
-        for size in (shape[axis] for shape in shapes if len(shape) >= -axis):
+        for size in (shape[axis] for shape in with_axes if len(shape) >= -axis):
             if isinstance(size, int) and size == 1:
                 continue
             if isinstance(common, int) and common == 1:

@@ -281,7 +281,8 @@ def _operand(given: Any, kind: str, whole: bool, who: str, *, rounded: bool = Fa
         x = value(given, who)
         return x if x.dtype == FLOAT32 else record(OPERATIONS["ne"], x, 0)
     if kind == "AnyType" or (whole and kind != "Floats"):
-        x = value(_int64(given, who) if isinstance(given, int) and not isinstance(given, Size) else given, who)
+        is_plain = isinstance(given, int) and not isinstance(given, Size)
+        x = open_graph().own_constant(np.array(_int64(given, who))) if is_plain else value(given, who)
         return x if kind == "AnyType" else integers_of(x)
     return numbers(given, who, rounded=rounded)
 

@@ -74,7 +74,7 @@ class Node(ShapedOperation, ActivatedOperation):
         types = [x.dtype for x in operands if isinstance(x, Tensor)]
         if len(types) != len(kinds) or len(operands) != len(kinds):
             raise ValueError(f"{self.name}: takes {len(kinds)} tensors, not {operands!r:.80}.")
-        if types.count(FLOAT32) == len(types) and "Integers" not in kinds:
+        if (types.count(FLOAT32) == len(types) and "Integers" not in kinds) or kinds.count("AnyType") == len(kinds):
             return False
         joined = {dtype for dtype, kind in zip(types, kinds, strict=True) if kind == "Joined"}
         fits = all(_ALLOWED.get(kind, dtype) == dtype for dtype, kind in zip(types, kinds, strict=True))
