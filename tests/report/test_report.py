@@ -111,6 +111,11 @@ def test_curves_say_every_epoch(pages: dict[str, Page]) -> None:
     for record in history:
         losses = [number_text.metric("loss", float(record[name])) for name in ("loss", "validation_loss")]
         assert f"epoch {record['epoch']}\ntraining: {losses[0]}\nvalidation: {losses[1]}" in told
+    areas = re.findall(r'd="M([\d.]+) 0H([\d.]+)V1000H[\d.]+z"><title>epoch (\d+)\ntraining', pages["two"].source)[:20]
+    for left, right, epoch in areas:  # half way to the neighbours
+        place = 1000 * (int(epoch) - 1) / 19
+        assert float(left) == pytest.approx(max(place - 500 / 19, 0), abs=0.06)
+        assert float(right) == pytest.approx(min(place + 500 / 19, 1000), abs=0.06)
 
 
 def test_a_classifier(pages: dict[str, Page]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from ..graph.tensor import Array
 from ..nn.names import step_names
 from ..nn.recording import recorded_graph, recording_of
 from . import scores
-from .markup import Content, Markup, Section, tag
+from .markup import Section
 from .thumbnails import are_images, data_url, pixels
 
 if TYPE_CHECKING:
@@ -194,18 +194,6 @@ class Shown:
         places = [f"sample {i + 1}" if self.origin is None else self.origin.place(i) for i in chosen.tolist()]
         rows = zip(chosen.tolist(), texts, places, pictures, sure or [()] * len(chosen), strict=True)
         return tuple(Mistake(i, *text, place, picture, *further) for i, text, place, picture, further in rows)
-
-
-def pictures_of(mistakes: Sequence[Mistake], told: Callable[[Mistake], tuple[str, str, str, str]]) -> Markup | None:
-    """The pictures of samples with what is said of each: truth, words, prediction and a note; None if they are not images."""
-    items = []
-    for m in mistakes:
-        if m.image:
-            truth, words, predicted, note = told(m)
-            text: Content = tag("p", tag("b", truth), words, tag("b", predicted))
-            image = tag("img", src=m.image, alt=f"{m.place}: {truth}{words}{predicted}")
-            items.append(tag("li", image, text, tag("small", note)))
-    return tag("ul", items, class_="gallery") if items else None
 
 
 def part_of(name: str, y: Array, task: Task | None, classes: int) -> Part:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..graph.tensor import Array
+from .markup import Content, Markup, tag
+
+if TYPE_CHECKING:
+    from .run_facts import Mistake
 
 _LARGEST = 64  # pixels of a side
 
@@ -67,3 +73,15 @@ def png(image: Array) -> bytes:
 def data_url(image: Array) -> str:
     """The image as the source of an ``img``."""
     return "data:image/png;base64," + base64.b64encode(png(image)).decode()
+
+
+def pictures_of(mistakes: Sequence[Mistake], told: Callable[[Mistake], tuple[str, str, str, str]]) -> Markup | None:
+    """The pictures of samples with what is said of each: truth, words, prediction and a note; None if they are not images."""
+    items = []
+    for m in mistakes:
+        if m.image:
+            truth, words, predicted, note = told(m)
+            text: Content = tag("p", tag("b", truth), words, tag("b", predicted))
+            image = tag("img", src=m.image, alt=f"{m.place}: {truth}{words}{predicted}")
+            items.append(tag("li", image, text, tag("small", note)))
+    return tag("ul", items, class_="gallery") if items else None

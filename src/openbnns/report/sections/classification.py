@@ -10,8 +10,9 @@ from ..._plural import plural
 from ..charts import Axis, Line, histogram, lines
 from ..markup import Markup, Panel, Section, folded, hint, join, table, tag
 from ..number_text import NOTHING, count, percent
-from ..run_facts import Facts, pictures_of
+from ..run_facts import Facts
 from ..scores import Calibration, ClassScores, LabelScores
+from ..thumbnails import pictures_of
 
 _MATRIX = 30  # classes of a confusion matrix; of more there are pairs alone
 _FEW, _MOST = 15, 200  # rows of the table of classes

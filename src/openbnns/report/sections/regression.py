@@ -7,8 +7,9 @@ import numpy as np
 from ..charts import histogram, scatter
 from ..markup import Markup, Panel, Section, hint, join, table
 from ..number_text import column, short
-from ..run_facts import Facts, pictures_of
+from ..run_facts import Facts
 from ..scores import Regression
+from ..thumbnails import pictures_of
 
 _DOTS, _BINS = 600, 30
 _DRAWN = 3  # outputs
