@@ -1,7 +1,7 @@
 """Functions of the values in ``forward``, with PyTorch's names; ``dim`` counts the batch axis, as there.
 
-Each is recorded as a layer or function of BNNS with a backward pass of its own. Outside of a network they run on arrays
-at once.
+A network records them. Outside of one they compute with arrays, by programs that are kept for the next call with such
+arguments.
 
 >>> import numpy as np
 >>> from openbnns import nn
