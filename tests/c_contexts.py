@@ -156,7 +156,7 @@ class CContext:
             pairs = [Pair(ctypes.addressof(tensor), 0) for tensor in self.passed[-1]]
         return (Pair * len(pairs))(*pairs)
 
-    def found(self, passed: Any, index: int) -> tuple[int, int]:
+    def data_and_size(self, passed: Any, index: int) -> tuple[int, int]:
         """The address and the bytes of an argument after an execution."""
         if self.tensors:
             return self.passed[-1][index].data, self.passed[-1][index].bytes

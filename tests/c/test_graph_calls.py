@@ -203,7 +203,7 @@ def test_streaming(body: str, kind: str, tensors: bool) -> None:
         value = np.concatenate([past, x] if body is JOINED else [past[:, :2], x], 1)
         assert np.array_equal(y, np.square(value.astype(np.float32)).astype(dtype))
         past = value[:, 2:] if body is JOINED else np.roll(value, -2, 1)
-        address, size = context.found(passed, names.index("past"))
+        address, size = context.data_and_size(passed, names.index("past"))
         kept = np.frombuffer(ctypes.string_at(address, past.nbytes), dtype).reshape(past.shape)
         assert np.array_equal(kept, past) and size == past.nbytes
         places.add(address)

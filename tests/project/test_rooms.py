@@ -346,7 +346,7 @@ def test_formats_without_networks_stand_below_those_with_them() -> None:
 
 
 def test_contexts_load_no_networks() -> None:
-    """What compiles and executes ML programs stands below networks: neither it nor what it imports needs them."""
+    """Compiling and executing ML programs stands below networks: neither imports any."""
     code = "import sys, openbnns.interop.coreml.context; print(*(name for name in sys.modules if name.startswith('openbnns.nn')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not loaded
