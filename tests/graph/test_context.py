@@ -311,6 +311,24 @@ def test_memory_does_not_grow(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+def test_a_context_that_nobody_has_is_released_at_once(tmp_path: Path) -> None:
+    """With its programs, without waiting for the garbage collector."""
+    import weakref
+
+    context = graph.Context(file(tmp_path, function("tensor<fp32, [3]> x", "tensor<fp32, [3]> y = relu(x = x);", "y")))
+    for _ in range(4):
+        context.execute({"x": np.zeros(3, np.float32)})
+    assert context.latest is not None and context.latest.entry is not None
+    released = [weakref.ref(context), weakref.ref(context.latest)]
+    gc.collect()
+    gc.disable()
+    try:
+        del context
+        assert [held() for held in released] == [None, None]
+    finally:
+        gc.enable()
+
+
 def test_damaged_graphs(tmp_path: Path) -> None:
     """A block that is cut, or has other bytes, gives a message and no context."""
     path = file(tmp_path, function("tensor<fp32, [3]> x", "tensor<fp32, [3]> y = relu(x = x);", "y"))

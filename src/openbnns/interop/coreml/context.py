@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -97,12 +98,11 @@ class Context:
         self.log: Log | None = None
         self.latest: Run | None = None
         """The function that Python has executed last."""
-        self.closed = False
         self._checks = False
         self._program = graph.program()
         self._runs: dict[str, Run] = {}
         self.busy: Any = _Lock() if engines._core is None else engines._core.Busy()
-        self.native = None if engines._core is None else NativeExecutions(self)
+        self.native = None if engines._core is None else NativeExecutions(graph, self.busy)
 
     # What Python programs call.
 
@@ -115,7 +115,7 @@ class Context:
     def check_for_nans_and_infinities(self, check: bool) -> None:
         self._checks = check
         if self.native is not None:
-            self.native.set_options()
+            self.native.check_values(check)
 
     @property
     def function_names(self) -> list[str]:
@@ -233,9 +233,13 @@ class Context:
 
     def close(self) -> None:
         """Wait for executions without Python, and let no others begin."""
-        self.closed = True
         if self.native is not None:
             self.native.end()
+
+    def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Release programs, which would wait for the garbage collector."""
+        if vars(self).get("native") is not None and not at_exit():  # else it could not be made, or all ends
+            self.close()
 
     # What both faces call; ``who`` is the function that messages name.
 

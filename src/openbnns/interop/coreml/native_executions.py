@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import engines
-from .compiled import Argument
+from .compiled import Argument, GraphProgram
 from .elements import ELEMENTS, Array
 
 if TYPE_CHECKING:
-    from .context import Context, Run
+    from .context import Run
     from .execution import Repetition
 
 _CONVERTED = {"fp32", "fp16", "bool", "int8", "uint8", "int16", "uint16", "int32", "int64"}
@@ -60,9 +60,10 @@ class NativeExecutions:
     the options and the arithmetic that an entry was made for. Any other call, and any mistake, is left to Python.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._address, self._data_types, self._tensors = 0, dict[str, int](), False
+    def __init__(self, graph: GraphProgram, busy: Any) -> None:
+        self._graph, self._busy = graph, busy
+        self._address, self._data_types = 0, dict[str, int]()
+        self._tensors = self._checks = self._ended = False
         self._changing = threading.Lock()
         self._calls: Any = None
         self._entries: list[Entry] = []
@@ -150,36 +151,42 @@ class NativeExecutions:
 
     def follow(self) -> None:
         """Set the sizes of the function that native code has executed last."""
-        latest = self._calls.latest()
-        if latest >= 0:
-            entry = self._entries[latest]
-            if self._tensors or entry.run.entry is entry:  # memory has no sizes, and others may have been set since
-                entry.run.follow(entry.shapes)
-
-    def set_options(self) -> None:
-        """Take over what has been set about the context."""
         with self._changing:
-            self._calls.set_options(self._tensors, self._context.check_for_nans_and_infinities)
-            for entry in self._entries:
-                self._select(entry.run)
+            latest = self._calls.latest()
+            entry = self._entries[latest] if 0 <= latest < len(self._entries) else None
+        if entry is not None and (self._tensors or entry.run.entry is entry):
+            entry.run.follow(entry.shapes)  # memory has no sizes, and others may have been set since it was passed
+
+    def check_values(self, check: bool) -> None:
+        """Choose whether executions report values that are not finite."""
+        self._checks = check
+        self._take_options()
 
     def take_tensors(self, tensors: bool) -> None:
         """Choose whether C programs pass arguments as tensors."""
         self._tensors = tensors
-        self.set_options()
+        self._take_options()
 
     def end(self) -> None:
         """Wait for executions by number, and let no others begin."""
         with self._changing:
-            calls, entries = self._calls, self._entries
-            self._begin()
+            self._ended = True
+            calls, entries, self._entries = self._calls, self._entries, []
+            for entry in entries:
+                entry.run.entry = None
         self._finish(calls, entries)
 
     def _begin(self) -> None:
         for entry in self._entries:
             entry.run.entry = None
-        self._calls, self._entries = engines._core.GraphCalls(self._context.busy), []
-        self._calls.set_options(self._tensors, self._context.check_for_nans_and_infinities)
+        self._calls, self._entries = engines._core.GraphCalls(self._busy), []
+        self._calls.set_options(self._tensors, self._checks)
+
+    def _take_options(self) -> None:
+        with self._changing:
+            self._calls.set_options(self._tensors, self._checks)
+            for entry in self._entries:
+                self._select(entry.run)
 
     @staticmethod
     def _finish(calls: Any, entries: list[Entry]) -> None:
@@ -193,16 +200,15 @@ class NativeExecutions:
             if entry.run is run:
                 selected = all(run.known_shapes.get(name) == shape for name, shape in entry.inputs.items())
                 entry.call.set_selected(selected)
-                if selected and entry.checks == self._context.check_for_nans_and_infinities and entry.call.is_current():
+                if selected and entry.checks == self._checks and entry.call.is_current():
                     run.entry = entry
 
     def _made(self, run: Run) -> Entry | None:
         """A new entry, after an execution in Python."""
-        context = self._context
-        if context.closed or not engines.is_native() or not engines.is_of_process() or not context.busy.acquire():
+        if self._ended or not engines.is_native() or not engines.is_of_process() or not self._busy.acquire():
             return None
         try:
-            arithmetic, checks = engines._core.arithmetic_count(), context.check_for_nans_and_infinities
+            arithmetic, checks = engines._core.arithmetic_count(), self._checks
             shapes = dict(run.known_shapes)
             repetition = run.repetition(checks)
             if repetition is None:
@@ -213,11 +219,11 @@ class NativeExecutions:
                 repetition.end()
                 return None
         finally:
-            context.busy.release()
+            self._busy.release()
         entry = Entry(run, shapes, repetition, call, checks)
         ended: list[tuple[Any, list[Entry]]] = []
         with self._changing:
-            if not context.closed:
+            if not self._ended:
                 stale = any(not known.call.is_current() for known in self._entries)
                 if stale or len(self._entries) == engines._core.most_graph_calls:
                     ended.append((self._calls, self._entries))
@@ -228,15 +234,13 @@ class NativeExecutions:
                 self._select(run)
         for calls, entries in ended:
             self._finish(calls, entries)
-        if context.closed:
-            self.end()
         return run.entry
 
     def _call(self, run: Run, shapes: Shapes, repetition: Repetition, arithmetic: int, checks: bool) -> Any:
         """Native code that passes a function its arguments."""
         call = engines._core.GraphCall(
             repetition.calls, repetition.weights, repetition, arithmetic, os.fsencode(run.signature.name),
-            run.signature is self._context.graph.function(None), checks,
+            run.signature is self._graph.function(None), checks,
         )  # fmt: skip
         fixed = [*repetition.outputs.values(), *(array for array, _ in repetition.checked)]  # which may be inputs
         fixed += [moved.value for moved in repetition.moved.values()]
