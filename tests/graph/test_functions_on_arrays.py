@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from openbnns.graph.structure import flatten
 from openbnns.nn import functional as F
 
 LISTS = 5  # of arguments for each function
+DRAWN = {"bernoulli", "dropout", "rand", "rand_like", "randn", "randn_like", "randperm"}
+"""Functions that draw from the seeds of the process."""
 
 
 def outcome(function: Callable[..., Any], given: list[Any], named: dict[str, Any]) -> Any:
@@ -49,6 +52,36 @@ def test_kept_programs_give_what_a_recording_for_each_call_gives(portion: int, m
                     np.testing.assert_allclose(y, z, rtol=2e-6, atol=1e-7, err_msg=f"{name} {number}")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_random_calls_in_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all functions in turns, each several times with each of its arguments."""
+    calls = []
+    for name, signature in signatures().items():
+        for number in range(LISTS - 2, LISTS) if name not in DRAWN else ():
+            given, named = Drawing(name, number).arguments(signature)
+            calls.append((name, given, named))
+    with monkeypatch.context() as once:
+        once.setattr(on_arrays, "_kept", on_arrays._Kept())
+        once.setattr(on_arrays, "_program_for", lambda *_: None)
+        expected = [outcome(getattr(F, name), given, named) for name, given, named in calls]
+    monkeypatch.setattr(on_arrays, "_kept", on_arrays._Kept())
+
+    def work(seed: int) -> None:
+        for i in np.random.RandomState(seed).permutation(3 * len(calls)) % len(calls):
+            name, given, named = calls[i]
+            actual = outcome(getattr(F, name), given, named)
+            assert isinstance(actual, str) == isinstance(expected[i], str), (name, actual, expected[i])
+            if isinstance(actual, str):
+                assert actual == expected[i]
+                continue
+            for y, z in zip(actual, expected[i], strict=True):
+                np.testing.assert_allclose(y, z, rtol=2e-6, atol=1e-7, err_msg=name)
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(work, seed) for seed in range(2)]:
+            future.result()
+
+
 def test_a_single_number_has_no_axis_to_reverse() -> None:
     for number in (0.5, 2.0):
         assert F.flip(np.array(number, np.float32), None) == number
@@ -65,6 +98,8 @@ def test_rows_of_an_array_are_taken_as_they_are() -> None:
     ("call", "message"),
     [
         (lambda: F.where(np.array([1j]), np.float32([1]), 2), "an array of complex128 stands in an expression"),
+        (lambda: F.addcmul(np.ones(3, np.float32), None, 2.0), "addcmul: a NoneType is not a tensor"),
+        (lambda: F.chunk(np.arange(3), 0), "chunk: chunks is 0. Pass an integer of at least 1"),
         (lambda: F.repeat(np.arange(3), -1), "repeat: -1 is not a number of copies. Pass integers of at least 0"),
         (lambda: F.index_select(np.float32([1, 2]), 0, np.array([5])), "indexing: numbers from 5 to 5 for axis 0"),
         (lambda: F.irfft(np.zeros((1, 0, 2), np.float32), 1), "irfft: axis 1 of .* is empty"),

@@ -55,7 +55,9 @@ class Graph:
         self.sizes = FreeSizes({}) if sizes is None else sizes
         self.frozen = frozen  # for inference only, on parameters and buffers that do not change
         self.training = training  # the mode of the passes that it is for, unless it serves both
-        self.asked_for_mode = False  # True once what is recorded has read a mode: it may do something else in the other one
+        self.asked_for_mode = (
+            False  # True once what is recorded has read a mode: it may do something else in the other one
+        )
         # Numbers that runs compute, of sizes and conditions, for this recording: those that are known, in their order.
         self.known_numbers: Sequence[int] = ()
         self._latest_numbers: dict[str, int] = {}  # of these, by place

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from ..checks import positive
 from ..sizes import Size, agree, is_same, product
 from ..tensor import Tensor
 from .base import TensorLike, axes_of, axis_of, function, joined, value, with_shape
@@ -103,7 +104,7 @@ def chunk(input: TensorLike, chunks: int, dim: int = 0) -> Any:
     """``chunks`` parts of one size along ``dim``, but perhaps the last."""
     x = value(input, "chunk")
     total = x.shape[axis_of(x, dim, "chunk")]
-    return split(x, -(-total // operator.index(chunks)), dim)
+    return split(x, -(-total // positive(chunks, "chunk: chunks")), dim)
 
 
 @function

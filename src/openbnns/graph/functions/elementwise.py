@@ -561,9 +561,15 @@ def masked_fill(input: TensorLike, mask: TensorLike, value: float) -> Any:
     return where(mask, value, input)
 
 
+def _operand(given: TensorLike, who: str) -> Any:
+    """A plain number as it is, and anything else as a value, refused in the name of the function that the user called."""
+    return given if is_number(given) else value(given, who)
+
+
 @function
 def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: float = 1) -> Any:
     """``input + value * tensor1 * tensor2``."""
+    input, tensor1, tensor2 = (_operand(x, "addcmul") for x in (input, tensor1, tensor2))
     if value != 1:
         return add(input, mul(mul(tensor1, tensor2), value))
     return multiply_add(tensor1, tensor2, input)
