@@ -43,17 +43,6 @@ class Vector {
   Py_buffer view_;
 };
 
-bool is_narrow(nb::handle array) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_FORMAT | PyBUF_ND) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool narrow = std::strcmp(view.format, "H") == 0;
-  PyBuffer_Release(&view);
-  return narrow;
-}
-
 // Whether every join has two results to add, and one result is left.
 bool is_tree(const std::vector<int32_t>& joins) {
   int64_t pending = 0;
@@ -71,34 +60,18 @@ void sum_in_tree(nb::handle out, const nb::list& parts, const std::vector<int32_
   TreeSum s;
   s.out = sum.data<float>();
   s.elements = sum.size();
-  s.narrow = is_narrow(parts[0]);
   std::vector<std::unique_ptr<Vector>> held;
-  std::vector<const void*> places;
+  std::vector<const float*> places;
   for (nb::handle part : parts) {
-    held.push_back(std::make_unique<Vector>(part, s.narrow ? "H" : "f", false, kWho));
+    held.push_back(std::make_unique<Vector>(part, "f", false, kWho));
     if (held.back()->size() != s.elements) throw nb::value_error("sum_in_tree: arrays differ in size");
-    places.push_back(held.back()->data<void>());
+    places.push_back(held.back()->data<float>());
   }
   s.parts = places.data();
   s.joins = joins.data();
   s.part_count = static_cast<int64_t>(places.size());
   nb::gil_scoped_release unlocked;
   kernels().sum_in_tree(s, max_threads());
-}
-
-void narrow(nb::handle x, nb::handle out) {
-  const Vector from(x, "f", false, "narrow"), to(out, "H", true, "narrow");
-  if (from.size() != to.size()) throw nb::value_error("narrow: arrays differ in size");
-  nb::gil_scoped_release unlocked;
-  kernels().to_bfloat16(from.data<float>(), to.data<uint16_t>(), from.size(), max_threads());
-}
-
-void block_squares(nb::handle x, nb::handle sums, int64_t block) {
-  const Vector from(x, "f", false, "block_squares"), to(sums, "d", true, "block_squares");
-  if (block < 1 || (from.size() + block - 1) / block != to.size())
-    throw nb::value_error("block_squares: one sum per block is expected");
-  nb::gil_scoped_release unlocked;
-  kernels().block_squares(from.data<float>(), to.data<double>(), from.size(), block, max_threads());
 }
 
 ChannelPlanes planes_of(const Vector& x, int64_t batch, int64_t channels, const char* who) {
@@ -138,12 +111,10 @@ void channel_combination(nb::handle y, nb::handle a, nb::handle x, nb::handle fa
 void bind_exchange(nb::module_& m) {
   m.def("sum_in_tree", &sum_in_tree, "out"_a, "parts"_a, "joins"_a,
         nb::sig("def sum_in_tree(out: object, parts: list[object], joins: Sequence[int]) -> None"));
-  m.def("narrow", &narrow, "x"_a, "out"_a);
   m.def("channel_sums", &channel_sums, "a"_a, "b"_a, "sums"_a, "batch"_a, "channels"_a);
   m.def("channel_combination", &channel_combination, "y"_a, "a"_a.none(), "x"_a, "factors"_a, "batch"_a, "channels"_a,
         nb::sig("def channel_combination(y: object, a: object | None, x: object, factors: object, batch: int, "
                 "channels: int) -> None"));
-  m.def("block_squares", &block_squares, "x"_a, "sums"_a, "block"_a);
 }
 
 }  // namespace openbnns

@@ -71,17 +71,14 @@ class StridedArray {
 
 bool is_contiguous(const Py_buffer& view) { return PyBuffer_IsContiguous(&view, 'C') != 0; }
 
-// Copies an array into another one of the same shape and type, or float32 to BFloat16 (uint16), rounded, or back; the
-// two must not overlap. For networks, whose memory nobody else has.
+// Copies an array into another one of the same shape and type; the two must not overlap. For networks, whose memory
+// nobody else has.
 void copy_array(nb::handle target, nb::handle source) {
   StridedArray to, from;
   if (!to.hold(target.ptr(), true) || !from.hold(source.ptr(), false))
     throw nb::type_error("copy_array: two arrays are expected, the first of them writable");
   const Py_buffer &t = to.view, &f = from.view;
-  const bool rounds = std::strcmp(t.format, "H") == 0 && std::strcmp(f.format, "f") == 0;
-  const bool widens = std::strcmp(t.format, "f") == 0 && std::strcmp(f.format, "H") == 0;
-  const bool same =
-      std::strcmp(t.format, f.format) == 0 || ((rounds || widens) && is_contiguous(t) && is_contiguous(f));
+  const bool same = std::strcmp(t.format, f.format) == 0;
   if (t.ndim != f.ndim || t.ndim > StridedCopy::kMaxRank || !std::equal(t.shape, t.shape + t.ndim, f.shape) || !same)
     throw nb::value_error("copy_array: the arrays differ in shape or type");
   StridedCopy copy;
@@ -96,28 +93,13 @@ void copy_array(nb::handle target, nb::handle source) {
   }
   if (t.len == 0) return;
   operation.places = {static_cast<char*>(t.buf), static_cast<char*>(f.buf)};
-  const int64_t count = t.len / t.itemsize;
-  if (rounds) {
-    operation.work = [count](char* const* place) {
-      kernels().to_bfloat16(as<const float>(place[1]), as<uint16_t>(place[0]), count, max_threads());
-      return true;
-    };
-  } else if (widens) {
-    operation.work = [count](char* const* place) {
-      const void* part = place[1];
-      constexpr int32_t kNoJoin = 0;
-      kernels().sum_in_tree({as<float>(place[0]), &part, &kNoJoin, 1, true, count}, max_threads());
-      return true;
-    };
-  } else {
-    operation.work = [copy](char* const* place) {
-      StridedCopy placed = copy;
-      placed.to = place[0];
-      placed.from = place[1];
-      kernels().strided_copy(placed, max_threads());
-      return true;
-    };
-  }
+  operation.work = [copy](char* const* place) {
+    StridedCopy placed = copy;
+    placed.to = place[0];
+    placed.from = place[1];
+    kernels().strided_copy(placed, max_threads());
+    return true;
+  };
   operation.enabled = &fast_calls_enabled;
   perform(std::move(operation));
 }

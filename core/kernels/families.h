@@ -60,9 +60,6 @@
   PLAN(Plan, transposed_convolution, const ConvolutionShape&, const ActivationSpec&)                  \
   FUNCTION(void, add_bytes, const ByteSum& s, int threads)                                            \
   FUNCTION(void, band_part, const BandShape& s, const char* x, char* y, int threads)                  \
-  /* the sum of the squares of every `block` elements of x */                                          \
-  FUNCTION(void, block_squares, const float* x, double* sums, int64_t count, int64_t block,           \
-           int threads)                                                                               \
   FUNCTION(void, channel_combination, const ChannelPlanes& s, float* y, const float* a,               \
            const float* x, const float* by_a, const float* by_x, const float* mean,                   \
            const float* plus, int threads)                                                            \
@@ -103,6 +100,5 @@
   FUNCTION(void, scatter, const Selection& s, Scattering kind, int threads)                           \
   FUNCTION(void, strided_copy, const StridedCopy& copy, int threads)                                  \
   FUNCTION(void, sum_in_tree, const TreeSum& s, int threads)                                          \
-  FUNCTION(void, to_bfloat16, const float* x, uint16_t* y, int64_t count, int threads)                \
   FUNCTION(void, top_k, const TopKShape& s, const void* x, int64_t* indices, int threads)
 // clang-format on

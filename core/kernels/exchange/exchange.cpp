@@ -1,10 +1,8 @@
-// Sums of vectors in the order of a tree, conversion to bfloat16 and back, squares for norms, and the two halves of a
-// normalization whose statistics are summed in between.
+// Sums of vectors in the order of a tree, and the two halves of a normalization whose statistics are summed in between.
 //
-// Every element is summed by itself, in the order that the caller gives: results depend on nothing else. Squares are
-// summed in blocks of elements, channels in the order of their samples.
+// Every element is summed by itself, in the order that the caller gives: results depend on nothing else. Channels are
+// summed in the order of their samples.
 #include <algorithm>
-#include <cstring>
 
 #include "common/chunks.h"
 #include "kernels/kernels.h"
@@ -16,51 +14,24 @@ namespace {
 constexpr int kTogether = 4;  // vectors, whose sums do not wait for each other
 constexpr int64_t kStride = kTogether * kWidth;
 
-OPENBNNS_INLINE Vec from_bfloat16(const uint16_t* p) {
-  typedef uint16_t Narrow __attribute__((vector_size(kWidth * 2), aligned(2), may_alias));
-  typedef uint32_t Wide __attribute__((vector_size(kWidth * 4)));
-  return reinterpret_cast<Vec>(__builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Wide) << 16);
-}
-
-struct FloatPart {
-  const float* p;
-  explicit FloatPart(const void* part) : p(static_cast<const float*>(part)) {}
-  OPENBNNS_INLINE Vec vector(int64_t i) const { return load(p + i); }
-  OPENBNNS_INLINE float one(int64_t i) const { return p[i]; }
-};
-
-struct NarrowPart {
-  const uint16_t* p;
-  explicit NarrowPart(const void* part) : p(static_cast<const uint16_t*>(part)) {}
-  OPENBNNS_INLINE Vec vector(int64_t i) const { return from_bfloat16(p + i); }
-  OPENBNNS_INLINE float one(int64_t i) const {
-    const uint32_t bits = static_cast<uint32_t>(p[i]) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-};
-
 // The two sums that are needed most: of one part, and of two.
-template <class Part>
 void add_few(const TreeSum& s, int64_t first, int64_t last) {
-  const Part a(s.parts[0]), b(s.parts[s.part_count - 1]);
+  const float *a = s.parts[0], *b = s.parts[s.part_count - 1];
   const bool two = s.part_count == 2;
   int64_t i = first;
-  for (; i + kWidth <= last; i += kWidth) store(s.out + i, two ? a.vector(i) + b.vector(i) : a.vector(i));
-  for (; i < last; i++) s.out[i] = two ? a.one(i) + b.one(i) : a.one(i);
+  for (; i + kWidth <= last; i += kWidth) store(s.out + i, two ? load(a + i) + load(b + i) : load(a + i));
+  for (; i < last; i++) s.out[i] = two ? a[i] + b[i] : a[i];
 }
 
-template <class Part>
 void add_parts(const TreeSum& s, int64_t first, int64_t last) {
-  if (s.part_count <= 2) return add_few<Part>(s, first, last);
+  if (s.part_count <= 2) return add_few(s, first, last);
   int64_t i = first;
   for (; i + kStride <= last; i += kStride) {
     Vec pending[TreeSum::kMaxPending][kTogether], sum[kTogether] = {};
     int64_t top = -1;
     for (int64_t k = 0; k < s.part_count; k++) {
-      const Part part(s.parts[k]);
-      OPENBNNS_UNROLL for (int j = 0; j < kTogether; j++) sum[j] = part.vector(i + j * kWidth);
+      const float* part = s.parts[k] + i;
+      OPENBNNS_UNROLL for (int j = 0; j < kTogether; j++) sum[j] = load(part + j * kWidth);
       for (int32_t n = s.joins[k]; n > 0; n--, top--)
         OPENBNNS_UNROLL for (int j = 0; j < kTogether; j++) sum[j] = pending[top][j] + sum[j];
       top++;
@@ -72,7 +43,7 @@ void add_parts(const TreeSum& s, int64_t first, int64_t last) {
     float pending[TreeSum::kMaxPending], sum = 0;
     int64_t top = -1;
     for (int64_t k = 0; k < s.part_count; k++) {
-      sum = Part(s.parts[k]).one(i);
+      sum = s.parts[k][i];
       for (int32_t n = s.joins[k]; n > 0; n--, top--) sum = pending[top] + sum;
       pending[++top] = sum;
     }
@@ -91,27 +62,7 @@ void in_pieces(int64_t elements, int threads, const Body& body) {
 }  // namespace
 
 void sum_in_tree(const TreeSum& s, int threads) {
-  in_pieces(s.elements, threads, [&](int64_t first, int64_t last) {
-    s.narrow ? add_parts<NarrowPart>(s, first, last) : add_parts<FloatPart>(s, first, last);
-  });
-}
-
-// To the nearest, ties to even; what is no number stays none.
-void to_bfloat16(const float* x, uint16_t* y, int64_t count, int threads) {
-  in_pieces(count, threads, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; i++) {
-      uint32_t bits;
-      std::memcpy(&bits, x + i, sizeof bits);
-      const uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-      y[i] = static_cast<uint16_t>((bits & 0x7FFFFFFF) > 0x7F800000 ? (bits >> 16) | 0x40 : rounded);
-    }
-  });
-}
-
-void block_squares(const float* x, double* sums, int64_t count, int64_t block, int threads) {
-  const int64_t blocks = (count + block - 1) / block;
-  dynamic_items(count < kSerialElements ? 1 : threads, blocks,
-                [&](int64_t i) { sums[i] = sum_of_squares(x + i * block, std::min(block, count - i * block)); });
+  in_pieces(s.elements, threads, [&](int64_t first, int64_t last) { add_parts(s, first, last); });
 }
 
 // sums[c] = the sum of a over channel c, sums[channels + c] = that of a b; in double

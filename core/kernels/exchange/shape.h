@@ -9,10 +9,9 @@ namespace openbnns {
 struct TreeSum {
   static constexpr int kMaxPending = 64;
   float* out = nullptr;
-  const void* const* parts = nullptr;  // float, or bfloat16 if narrow; out may be one of the former
+  const float* const* parts = nullptr;  // out may be one of them
   const int32_t* joins = nullptr;
   int64_t part_count = 0;
-  bool narrow = false;
   int64_t elements = 0;  // of out and of every part
 };
 
