@@ -88,13 +88,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "option": (lambda s, x: x.scatter(1, INDEX, 2.0, reduce="add"), r"torch\.scatter: reduce='add' has no counterpart"),
     "mask as an index": (lambda s, x: x[:, x[0, :, 0] < 9], r"what depends on a mask is chosen with torch\.where"),
     "assignment": (lambda s, x: assigned_at_computed_places(x), r"places that are computed\. Use torch\.scatter"),
-    "whole sums of numbers": (lambda s, x: x.detach().cumsum(1, dtype=torch.int64), r"torch\.cumsum: .*dtype=torch\.int64"),
     "indices of volumes": (lambda s, x: F.adaptive_max_pool3d(x[:, None, None], 1, True)[0], r"adaptive_max_pool3d"),
     "antialias": (
         lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="lanczos", antialias=True),
         r"interpolate: antialias=True with mode='lanczos' has no counterpart",
     ),
-    "keyword": (lambda s, x: x.detach().sum(1, dtype=torch.int32), r"torch\.sum: sums of whole numbers"),
+    "keyword": (lambda s, x: torch.linalg.vector_norm(x, dtype=torch.float64), r"options \['dtype'\] have no counterpart"),
     "dropout that never ends": (lambda s, x: F.dropout(x, 0.5), r"training=True acts in evaluation too.*training=self\.training"),
     "attention that drops in evaluation": (
         lambda s, x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.1), r"dropout_p acts in evaluation too",

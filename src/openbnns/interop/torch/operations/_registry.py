@@ -50,6 +50,11 @@ def plain(given: Any, what: str) -> Any:
     return given
 
 
+def exact(call: Call, given: ForeignTensor) -> Tensor:
+    """A value to compute with: of whole numbers where the result is one."""
+    return given.whole if call.kinds[0] == "i" else given.numbers
+
+
 def refuse_unless(what: str, given: Any, *allowed: Any) -> None:
     """Refuse an option that has no counterpart here."""
     if not any(given is value or given == value for value in allowed):

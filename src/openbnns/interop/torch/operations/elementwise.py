@@ -53,7 +53,7 @@ add(ARITHMETIC, "__abs__", _unary(F.abs))
 def round(call: Call, input: ForeignTensor, *, decimals: Any = 0) -> Any:
     places = plain(decimals, "decimals")
     if not places:
-        return F.round(input.broadcast)
+        return F.round(operand(input, call.kinds[0] == "i"))
     unit = 10.0 ** abs(places)
     up, down = (F.mul, F.div) if places > 0 else (F.div, F.mul)
     return down(F.round(up(input.broadcast, unit)), unit)
@@ -109,6 +109,8 @@ def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any
     refuse_unless("rounding_mode", rounding_mode, None, "floor", "trunc")
     if rounding_mode == "floor":
         return _two(call, "floor_divide", input, other)
+    if rounding_mode == "trunc" and call.kinds[0] == "i":
+        return _two(call, "trunc_divide", input, other)
     quotient = F.div(operand(input), operand(other))
     return quotient if rounding_mode is None else F.trunc(quotient)
 
@@ -134,28 +136,29 @@ def rdiv(call: Call, input: Any, other: Any) -> Any:
 
 @operation(ARITHMETIC, "pow", "pow_", "__pow__", "__ipow__")
 def pow(call: Call, input: Any, exponent: Any) -> Any:
-    return F.pow(operand(input), operand(exponent))
+    return _two(call, "pow", input, exponent)
 
 
 @operation(ARITHMETIC, "__rpow__")
 def rpow(call: Call, input: Any, other: Any) -> Any:
-    return F.pow(operand(other), operand(input))
+    return _two(call, "pow", other, input)
 
 
 @operation(ARITHMETIC, "clamp", "clamp_", "clip", "clip_")
 def clamp(call: Call, input: ForeignTensor, min: Any = None, max: Any = None) -> Any:
-    low, high = (None if end is None else operand(end) for end in (min, max))
-    return F.clamp(input.broadcast, low, high)
+    whole = call.kinds[0] == "i"
+    low, high = (None if end is None else operand(end, whole) for end in (min, max))
+    return F.clamp(operand(input, whole), low, high)
 
 
 @operation(ARITHMETIC, "clamp_min", "clamp_min_")
 def clamp_min(call: Call, input: ForeignTensor, min: Any) -> Any:
-    return F.maximum(input.broadcast, operand(min))
+    return _two(call, "maximum", input, min)
 
 
 @operation(ARITHMETIC, "clamp_max", "clamp_max_")
 def clamp_max(call: Call, input: ForeignTensor, max: Any) -> Any:
-    return F.minimum(input.broadcast, operand(max))
+    return _two(call, "minimum", input, max)
 
 
 @operation(ARITHMETIC, "addcmul", "addcmul_")
@@ -218,12 +221,14 @@ def prelu(call: Call, input: ForeignTensor, weight: ForeignTensor) -> Any:
 def where(call: Call, condition: ForeignTensor, input: Any = None, other: Any = None) -> Any:
     if input is None or other is None:
         raise Misfit("the places where a condition holds are not known before there are numbers. Give both values")
-    return F.where(operand(condition), operand(input), operand(other))
+    whole = call.kinds[0] == "i"
+    return F.where(operand(condition), operand(input, whole), operand(other, whole))
 
 
 @operation(MASKS, "masked_fill", "masked_fill_")
 def masked_fill(call: Call, input: ForeignTensor, mask: ForeignTensor, value: Any) -> Any:
-    return F.where(operand(mask), operand(value), operand(input))
+    whole = call.kinds[0] == "i"
+    return F.where(operand(mask), operand(value, whole), operand(input, whole))
 
 
 def _comparison(name: str) -> Any:

@@ -17,7 +17,7 @@ from ...converted.sampling import sampled_at
 from ...converted.tensors import ForeignTensor, Misfit, held_parameter, optional_numbers
 from .._recording import Kind
 from .._steps import BY_MODE, ByMode
-from ._registry import FUNCTIONS, Call, adapted, add, operation, plain, refuse_unless, whole
+from ._registry import FUNCTIONS, Call, adapted, add, exact, operation, plain, refuse_unless, whole
 
 Weight: TypeAlias = ForeignTensor | None
 
@@ -90,7 +90,10 @@ def pad(call: Call, input: ForeignTensor, pad: Any, mode: Any = "constant", valu
     if call.name == "constant_pad_nd":
         mode, value = "constant", mode if value is None else value
     widths = [int(plain(n, "pad")) for n in pad]
-    return F.pad(input.numbers, widths, mode, None if value is None else float(plain(value, "value")))
+    filling = None if value is None else plain(value, "value")
+    return F.pad(
+        exact(call, input), widths, mode, int(filling) if filling is not None and call.kinds[0] == "i" else filling
+    )
 
 
 @operation(LAYERS, "F.interpolate")

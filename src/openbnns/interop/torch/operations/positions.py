@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....graph import functions as F
-from ...converted.tensors import ForeignTensor, Misfit
-from ._registry import Call, adapted, add, operation, plain, refuse_unless, whole
+from ...converted.tensors import ForeignTensor
+from ._registry import Call, adapted, add, exact, operation, plain, refuse_unless, whole
 
 POSITIONS = "positions"
 
@@ -37,10 +37,7 @@ def scatter(
 
 @operation(POSITIONS, "cumsum", "cumsum_", "cumprod", "cumprod_")
 def accumulated(call: Call, input: ForeignTensor, dim: Any, *, dtype: Any = None) -> Any:
-    if input.kind == "f" and call.kinds[0] != "f":
-        raise Misfit(f"numbers that become whole ones, dtype={dtype.name}, have no counterpart here. Use x.long()")
-    total = (F.cumsum if call.name.startswith("cumsum") else F.cumprod)(input.numbers, plain(dim, "dim"))
-    return total.long() if call.kinds[0] == "i" else total
+    return (F.cumsum if call.name.startswith("cumsum") else F.cumprod)(exact(call, input), plain(dim, "dim"))
 
 
 @operation(POSITIONS, "copy_")

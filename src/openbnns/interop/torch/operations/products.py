@@ -11,7 +11,7 @@ from ....graph import functions as F
 from ...converted.functions import Determinant, DeterminantSign, Forbid, Inverse, LogDeterminant
 from ...converted.tensors import ForeignTensor, Misfit, optional_numbers
 from .._steps import ByMode
-from ._registry import Call, adapted, add, operation, plain
+from ._registry import Call, adapted, add, exact, operation, plain
 
 PRODUCTS = "products"
 
@@ -20,8 +20,8 @@ PRODUCTS = "products"
 def matmul(call: Call, input: ForeignTensor, other: ForeignTensor) -> Any:
     a, b = (other, input) if call.name == "__rmatmul__" else (input, other)
     if call.name == "inner":
-        return F.matmul(a.numbers, b.numbers if b.rank == 1 else F.transpose(b.numbers, -1, -2))
-    return F.matmul(a.numbers, b.numbers)
+        return F.matmul(exact(call, a), exact(call, b) if b.rank == 1 else F.transpose(exact(call, b), -1, -2))
+    return F.matmul(exact(call, a), exact(call, b))
 
 
 @operation(PRODUCTS, "addmm", "addmv", "baddbmm")
@@ -29,8 +29,8 @@ def addmm(
     call: Call, input: ForeignTensor, *factors: ForeignTensor, beta: Any = 1, alpha: Any = 1, **named: ForeignTensor
 ) -> Any:
     first, second = (*factors, *named.values())  # mat1 and mat2, mat and vec, or batch1 and batch2
-    product = F.mul(F.matmul(first.numbers, second.numbers), plain(alpha, "alpha"))
-    return F.add(product, F.mul(input.broadcast, plain(beta, "beta")))
+    product = F.mul(F.matmul(exact(call, first), exact(call, second)), plain(alpha, "alpha"))
+    return F.add(product, F.mul(exact(call, input), plain(beta, "beta")))
 
 
 @operation(PRODUCTS, "F.linear")

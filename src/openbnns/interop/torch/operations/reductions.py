@@ -6,7 +6,7 @@ from typing import Any
 
 from ....graph import functions as F
 from ...converted.tensors import ForeignTensor, Misfit
-from ._registry import Call, adapted, add, operation, plain, refuse_unless
+from ._registry import Call, adapted, add, exact, operation, plain, refuse_unless
 
 REDUCTIONS = "reductions"
 
@@ -20,7 +20,7 @@ def _axes(dim: Any) -> Any:
 
 def _reduction(function: Any) -> Any:
     def handler(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        return function(input.whole if call.kinds[0] == "i" else input.numbers, _axes(dim), keepdim)
+        return function(exact(call, input), _axes(dim), keepdim)
 
     return handler
 
@@ -36,16 +36,17 @@ def extreme(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = F
     largest = call.name == "max"
     if isinstance(dim, ForeignTensor) or other is not None:  # of two tensors, element by element
         b = dim if isinstance(dim, ForeignTensor) else other
-        return (F.maximum if largest else F.minimum)(input.broadcast, b.broadcast)
+        return (F.maximum if largest else F.minimum)(input.elements, b.elements)
     if dim is None:
-        return (F.amax if largest else F.amin)(input.numbers)
-    return tuple((F.max if largest else F.min)(input.numbers, plain(dim, "dim"), keepdim))
+        return (F.amax if largest else F.amin)(exact(call, input))
+    return tuple((F.max if largest else F.min)(exact(call, input), plain(dim, "dim"), keepdim))
 
 
 @operation(REDUCTIONS, "argmax", "argmin")
 def position(call: Call, input: ForeignTensor, dim: Any = None, keepdim: bool = False) -> Any:
     function = F.argmax if call.name == "argmax" else F.argmin
-    return function(input.numbers, None if dim is None else plain(dim, "dim"), keepdim)
+    value = input.whole if input.kind == "i" else input.numbers
+    return function(value, None if dim is None else plain(dim, "dim"), keepdim)
 
 
 @operation(REDUCTIONS, "var", "std")
@@ -69,8 +70,9 @@ def spread(
 @operation(REDUCTIONS, "norm", "linalg.vector_norm", "linalg.norm")
 def norm(call: Call, input: ForeignTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     order = plain(named.pop("ord", p), "p")
-    if named.pop("dtype", None) is not None or any(value is not None for value in named.values()):
-        raise Misfit(f"options {sorted(named)} have no counterpart here")
+    given = sorted(name for name, value in named.items() if value is not None)
+    if given:
+        raise Misfit(f"options {given} have no counterpart here")
     if call.name == "linalg.norm" and dim is None and order is not None:
         raise Misfit("norms of matrices have no counterpart here. Give dim")
     kind = 2 if order in (None, "fro") else float(order)  # codespell:ignore fro

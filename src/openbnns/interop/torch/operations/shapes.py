@@ -13,7 +13,7 @@ from ....graph.operations import Range
 from ....graph.sizes import Size, is_same, number_of
 from ....graph.tensor import Tensor
 from ...converted.tensors import ForeignTensor, Misfit, reshaped
-from ._registry import Call, adapted, add, operation, plain, whole
+from ._registry import Call, adapted, add, exact, operation, plain, whole
 
 SHAPES = "shapes"
 PARTS = "parts and joints"
@@ -292,7 +292,7 @@ def windows(call: Call, input: ForeignTensor, dimension: Any, size: Any, step: A
 
 @operation(PARTS, "tril", "triu")
 def band(call: Call, input: ForeignTensor, diagonal: Any = 0) -> Any:
-    return (F.tril if call.name == "tril" else F.triu)(input.numbers, plain(diagonal, "diagonal"))
+    return (F.tril if call.name == "tril" else F.triu)(exact(call, input), plain(diagonal, "diagonal"))
 
 
 # Joints.
