@@ -637,7 +637,7 @@ def test_contexts_of_python_take_the_same_road() -> None:
         wide = np.zeros((4, 2), np.float32).T
         assert context.execute_arguments([wide, x])[0] is wide and np.array_equal(wide, z)
     for bad_output in (np.zeros((2, 4)), np.zeros((2, 3), np.float32), [0.0] * 8):
-        with pytest.raises(bn.BNNSError, match="z is .*, but the output is float32"):
+        with pytest.raises(bn.BNNSError, match=r"z is .*, but the output is float32"):
             context.execute_arguments([bad_output, batch(2)])
     x.flags.writeable = z.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
@@ -651,6 +651,45 @@ def test_contexts_of_python_take_the_same_road() -> None:
         with pytest.raises((bn.BNNSError, TypeError)) as python:
             plain.execute(bad)
         assert str(native.value) == str(python.value)
+
+
+FORKING = """
+import os, sys, threading
+import numpy as np
+from openbnns import graph
+
+context, stop = graph.Context(sys.argv[1]), threading.Event()
+
+
+def sizes_in_turn():
+    own, turn = graph.Context(sys.argv[1]), 0
+    while not stop.is_set():
+        turn += 1
+        own.execute({"x": np.ones((1 + turn % 20, 3), np.float32)})
+
+
+threads = [threading.Thread(target=sizes_in_turn) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for turn in range(15):
+    child = os.fork()
+    if child == 0:
+        for rows in (1, 2, 1, 2, 3):
+            assert context.execute({"x": np.zeros((rows, 3), np.float32)})["z"].shape == (rows, 4)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_children_of_a_process_with_threads(tmp_path: Path) -> None:
+    """No child waits for a thread that it does not have."""
+    (tmp_path / "model.mil").write_text(DENSE)
+    words = [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path / "model.mil")]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 # Programs.

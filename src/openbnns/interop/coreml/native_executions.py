@@ -25,6 +25,10 @@ _MOST_AXES = 8
 
 Shapes = dict[str, tuple[int, ...]]
 
+_changing = threading.RLock()  # a context that is released while another one changes takes it again
+if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
+    os.register_at_fork(before=_changing.acquire, after_in_parent=_changing.release, after_in_child=_changing.release)
+
 
 class Entry:
     """A function that is repeated for certain sizes."""
@@ -64,7 +68,6 @@ class NativeExecutions:
         self._graph, self._busy = graph, busy
         self._address, self._data_types = 0, dict[str, int]()
         self._tensors = self._checks = self._ended = False
-        self._changing = threading.Lock()
         self._calls: Any = None
         self._entries: list[Entry] = []
         self._begin()
@@ -86,7 +89,7 @@ class NativeExecutions:
 
     def execute_arguments(self, function: int, count: int, arguments: int) -> bool:
         """Execute on arguments as C has them, around what Python computes; False, with nothing written, if it has to look."""
-        with self._changing:
+        with _changing:
             calls, entries = self._calls, self._entries
         index = calls.take(function, count, arguments)
         if index < 0:
@@ -138,7 +141,7 @@ class NativeExecutions:
 
     def forget(self, run: Run) -> None:
         """End what was made for a function before something about it was set."""
-        with self._changing:
+        with _changing:
             for entry in self._entries:
                 if entry.run is run:
                     entry.call.end()
@@ -146,12 +149,12 @@ class NativeExecutions:
 
     def select(self, run: Run) -> None:
         """Repeat executions for the sizes that a function has now, if there are such."""
-        with self._changing:
+        with _changing:
             self._select(run)
 
     def follow(self) -> None:
         """Set the sizes of the function that native code has executed last."""
-        with self._changing:
+        with _changing:
             latest = self._calls.latest()
             entry = self._entries[latest] if 0 <= latest < len(self._entries) else None
         if entry is not None and (self._tensors or entry.run.entry is entry):
@@ -169,7 +172,7 @@ class NativeExecutions:
 
     def end(self) -> None:
         """Wait for executions by number, and let no others begin."""
-        with self._changing:
+        with _changing:
             self._ended = True
             calls, entries, self._entries = self._calls, self._entries, []
             for entry in entries:
@@ -183,7 +186,7 @@ class NativeExecutions:
         self._calls.set_options(self._tensors, self._checks)
 
     def _take_options(self) -> None:
-        with self._changing:
+        with _changing:
             self._calls.set_options(self._tensors, self._checks)
             for entry in self._entries:
                 self._select(entry.run)
@@ -222,7 +225,7 @@ class NativeExecutions:
             self._busy.release()
         entry = Entry(run, shapes, repetition, call, checks)
         ended: list[tuple[Any, list[Entry]]] = []
-        with self._changing:
+        with _changing:
             if not self._ended:
                 stale = any(not known.call.is_current() for known in self._entries)
                 if stale or len(self._entries) == engines._core.most_graph_calls:
