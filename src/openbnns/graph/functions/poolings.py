@@ -44,10 +44,9 @@ def pooled(
     if axes == 3:
         require_windows(who, x, window.counts(x.shape[2:]), window)
         count, channels, depth, *image = x.shape
-        flat, deep = window.along(slice(1, 3)), window.along(slice(0, 1))
+        flat, deep = window.along(slice(1, 3)), window.along(slice(0, 1)).upright
         frames = pooled(who, x.reshape((count, channels * depth, *image)), case, flat, counted)
         columns, small = frames.reshape((count, channels, depth, product(frames.shape[2:]))), frames.shape[2:]
-        deep = Window((*deep.kernel, 1), (*deep.stride, 1), (*deep.dilation, 1), (*deep.edges, (0, 0)), deep.ceil)
         y = pooled(who, columns, case, deep, counted)
         y = y.reshape((*y.shape[:3], *small))
         return y if scale == 1 else mul(y, scale)

@@ -71,7 +71,7 @@ class Window:
             e - 1 if s == 1 else int(max(0, (-(-n // s) - 1) * s + e - n))
             for n, e, s in zip(image or (1,) * axes, made.extents, made.stride, strict=True)
         ]
-        return replace(made, edges=tuple(_halves(n, padding == "same") for n in totals))
+        return _window(sizes, steps, gaps, tuple([_halves(n, padding == "same") for n in totals]), bool(ceil))
 
     @staticmethod
     def symmetric(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool = False) -> Window:
@@ -85,7 +85,13 @@ class Window:
 
     def along(self, axes: slice) -> Window:
         """The windows along some of the axes."""
-        return Window(self.kernel[axes], self.stride[axes], self.dilation[axes], self.edges[axes], self.ceil)
+        return _window(self.kernel[axes], self.stride[axes], self.dilation[axes], self.edges[axes], self.ceil)
+
+    @property
+    def upright(self) -> Window:
+        """A window on a signal, as one on an image that is one element wide."""
+        (kernel,), (stride,), (dilation,), (edge,) = self.kernel, self.stride, self.dilation, self.edges
+        return _window((kernel, 1), (stride, 1), (dilation, 1), (edge, (0, 0)), self.ceil)
 
     @cached_property
     def inside(self) -> Window:
