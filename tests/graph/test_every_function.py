@@ -9,8 +9,9 @@ import pytest
 
 from function_arguments import ARGUMENTS, RANDOM, Draw
 from function_checks import called, gradients, listed, split
-from function_loops import LOOPS
+from function_loops import ELEMENTWISE, LOOPS
 from openbnns import nn
+from openbnns.graph.declared import OPERATIONS
 from openbnns.nn import functional as F
 
 SEEDS = 9
@@ -103,3 +104,13 @@ def test_calls_that_differ_in_one_plain_argument_have_programs_of_their_own() ->
         assert F.add(np.array([5]), 2).dtype == np.int64 and F.add(np.array([5]), 2.0).dtype == np.float32
         assert F.clamp(x, max=0.25).max() == 0.25 and F.clamp(x, min=0.25).min() == 0.25
         assert F.pow(np.array([2]), 1)[0] == 2 and F.add(x, True)[0, 0] == 4
+
+
+OPERANDS = {name: len(OPERATIONS[name].kinds) for name in sorted({*OPERATIONS} & {*ELEMENTWISE})}
+
+
+@pytest.mark.parametrize("name", [*OPERANDS, "relu", "silu"])
+def test_elementwise_functions_take_empty_arrays(name: str) -> None:
+    empty = np.zeros((2, 0, 3), np.float32)
+    y = called(name, [empty] * OPERANDS.get(name, 1), {})
+    assert y.shape == empty.shape and y.dtype == np.float32

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 from function_checks import Applied
-from function_loops import LOOPS
+from function_loops import ELEMENTWISE, LOOPS
 from onnx_networks import by_reference
 from openbnns.coreml import MLModel
 from openbnns.graph.declared import OPERATIONS
 from openbnns.interop.onnx.errors import Unsupported
 from openbnns.nn import functional as F
 
-NAMES = sorted(
-    name for name in {*OPERATIONS} & {*F.__all__} if not OPERATIONS[name].attributes and not OPERATIONS[name].infer
-)
+NAMES = sorted({*OPERATIONS} & {*ELEMENTWISE})
 NOT_IN_ONNX = {"atan2"}
 NOT_IN_CORE_ML = {"acosh", "asinh", "atan2", "fmod", "isfinite", "isinf", "sinc"}
 

@@ -96,6 +96,8 @@ class Activation(Operation):
         return self.made(block, lambda: ActivationLayer(function=self.function, input=Shape(block), axes=axes))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if not y.size:  # layers take no empty tensors
+            return []
         block = self._block(y.shape)
         return PlanCall(self._layer(block).apply, x[0].reshape(-1, *block), y.reshape(-1, *block))
 

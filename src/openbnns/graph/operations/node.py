@@ -110,6 +110,8 @@ class Node(ShapedOperation, ActivatedOperation):
         return _LAYERS[len(x)](function=self.function, output=shape(result), activation=self.activation, **described)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Calls:
+        if not y.size:  # layers take no empty tensors
+            return []
         if self.function is None:
             if self.attributes:
                 return computing(y, self.declared.eval, *x, *self.attributes)
