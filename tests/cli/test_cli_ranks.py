@@ -98,9 +98,12 @@ def test_options_for_ranks_need_ranks(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("name", [*OPTIONS])
 def test_options_that_left_are_refused_with_what_to_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = (
+        ["predict", "model.safetensors", "x.csv"] if name == "--keep" else ["train", "digits"]
+    )  # which keeps epochs
     for words in ([name], [name, "value"], [f"{name}=value"]):
         with pytest.raises(SystemExit) as left:
-            cli.main(["train", "digits", *words])
+            cli.main([*command, *words])
         assert left.value.code == 2
         assert f"{name} is not an option. {OPTIONS[name]}" in capsys.readouterr().err
 
