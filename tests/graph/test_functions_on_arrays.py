@@ -54,7 +54,7 @@ def test_kept_programs_give_what_a_recording_for_each_call_gives(portion: int, m
 
 @pytest.mark.filterwarnings("ignore")
 def test_random_calls_in_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all functions in turns, each several times with each of its arguments."""
+    """All functions in turns, each several times with each list of its arguments."""
     calls = []
     for name, signature in signatures().items():
         for number in range(LISTS - 2, LISTS) if name not in DRAWN else ():
