@@ -58,6 +58,11 @@ class Function:
         raise NotImplementedError("A Function needs a static method backward(ctx, *gradients) to be trained through.")
 
     @classmethod
+    def _acts_by_element(cls, arguments: Sequence[Any]) -> bool:
+        """True if every element of the result follows from the elements of the tensors at its place, broadcast."""
+        return False
+
+    @classmethod
     def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         """A native call that stores the only result, whole numbers without a gradient; None if there is none."""
         return None

@@ -337,6 +337,7 @@ def compile_step(
 ) -> CompiledStep:
     """See ``Module.compile_step``."""
     size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
+    network._require_samples(size, _WHO)
     chosen: Optimizer = choose(optimizer, NAMED, Optimizer, f"{_WHO}: optimizer")
     network._compute_with(_WHO, None, precision)
     return CompiledStep(network, loss, chosen, size, loss_weights)

@@ -188,6 +188,7 @@ def compile_inference(
 ) -> CompiledInference:
     """See ``Module.compile_inference``."""
     size = whole_number(batch_size, f"{_WHO}: batch_size", 1)
+    network._require_samples(size, _WHO)
     chosen = network._precision if precision is None else precision
     engines.check_precision(chosen, _WHO, engines.INFERENCE_PRECISIONS)
     check_options(chosen, calibration, float32_layers)

@@ -130,6 +130,8 @@ class Module:
     _unlisted: ClassVar[frozenset[str]] = frozenset({"program"})  # public names that users do not need
     _programs_kept = _PROGRAMS
     _frozen = False  # whether it is a copy for inference only: see compile_inference
+    _most_samples: int | None = None  # that a call takes, if it does not take any number
+    _why_few = ""  # samples are taken at a time, for messages
     _budget: Any = None  # for the parameters of a network that a file describes
     _names_nodes: ClassVar[bool] = False  # whether its ``forward`` names what it calls, as the nodes of a file
     _is_container: ClassVar[bool] = False  # whether it is nothing but the modules it holds, which may be replaced
@@ -661,6 +663,16 @@ class Module:
         """The arithmetic of its filters: its own settings, or else those of ``surrounding``, the block or process around
         the call."""
         return engines.Arithmetic(self._accuracy or surrounding.accuracy, self._precision)
+
+    def _require_samples(self, count: int, who: str) -> None:
+        """Refuse batches of more samples than a call takes."""
+        most = self._most_samples
+        if most is not None and count > most:
+            taken = plural(most, "sample")
+            raise ValueError(
+                f"{who}: batch_size is {count}, but the network takes {taken} at a time. {self._why_few} Or pass "
+                f"batch_size={most}."
+            )
 
     def _misfit(self, built: Recording, shapes: Shapes, error: Exception) -> str:
         """The error message for inputs of other shapes than those that the network was built for."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._listing import of_module as _of_module
+from .._plural import plural
 from ..graph.sizes import Size
 from ..graph.tensor import Array
 from .recording import recording_of
@@ -163,7 +164,11 @@ def _sigmoid(scores: Array) -> Array:
 
 
 def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -> Any:
-    """The outputs of a network for all samples in inference mode, in batches, as its ``forward`` gives them."""
+    """The outputs of a network for all samples in inference mode, in batches, as its ``forward`` gives them.
+
+    Networks that take a certain number of samples at a time get no more of them.
+    """
+    batch_size = min(batch_size, network._most_samples or batch_size)
     starts = range(0, len(arrays[0]), batch_size)
     pieces = [network._infer([array[start : start + batch_size] for array in arrays]) for start in starts]
     structure, outputs = pieces[0]
@@ -176,9 +181,10 @@ def run_all(network: Module, arrays: Sequence[Array], batch_size: int = BATCH) -
         if pairs[number] or any(part.shape[:1] != (count,) for part, count in zip(parts, counts, strict=True)):
             problem = "which depends on all of them" if pairs[number] else "not an entry for each"
             shape, count = parts[0].shape, counts[0]
+            cure = "Call" if network._most_samples else f"Pass batch_size={len(arrays[0])}, or call"
             raise ValueError(
-                f"{type(network).__name__}.predict: output {number} has shape {shape} for {count} samples, {problem}, so "
-                f"batches cannot be joined. Pass batch_size={len(arrays[0])}, or call the network with each batch."
+                f"{type(network).__name__}.predict: output {number} has shape {shape} for {plural(count, 'sample')}, {problem}, "
+                f"so batches cannot be joined. {cure} the network with each batch."
             )
         joined.append(np.concatenate(parts))
     return structure.fill(joined)

@@ -154,6 +154,7 @@ class Trainer(Listed):
             schedule if isinstance(schedule, str) else getattr(schedule, "__qualname__", type(schedule).__name__)
         )
         self.batch_size = whole_number(batch_size, "Trainer: batch_size", 1)
+        network._require_samples(self.batch_size, "Trainer")
         self.accumulate = whole_number(accumulate, "Trainer: accumulate", 1)
         self.read_ahead = None if read_ahead is None else whole_number(read_ahead, "Trainer: read_ahead", 0)
         self.seed = seed_number(seed, "Trainer: seed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ class ByElement(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         return (None,) * len(ctx.needs_input_grad)
+
+    @classmethod
+    def _acts_by_element(cls, arguments: Sequence[Any]) -> bool:
+        return True
 
     @classmethod
     def _outputs(cls, arguments: list[Any], inputs: list[Tensor]) -> tuple[list[Tensor], bool]:

@@ -14,6 +14,7 @@ from ...nn.module import Module
 from ...nn.recording import recorded_graph
 from .. import coreml
 from ..converted.recorded import Choice, Recorded
+from ..converted.samples import Fixed, NotProven
 from .execution import CannotBeRecorded, whole_of
 from .program import Function, Operation
 
@@ -29,7 +30,8 @@ def from_coreml(
 
     It is called, trained and saved like any other network, and ``to_coreml`` writes it back; compressed weights are
     decompressed. Sizes that the program leaves open are free, and so is the first axis of every input even if the program
-    has a number for it, mostly 1; ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
+    has a number for it, mostly 1, as long as its operations prove that each computes every sample by itself; ``predict`` runs one
+    at a time otherwise. ``batch_axis=None`` leaves these numbers. It is in evaluation mode, as the program is:
     ``Trainer`` and ``train()`` switch it. A classifier becomes a network that gives scores, as ``CrossEntropyLoss`` takes
     them; ``predict`` knows the classes, and ``to_coreml`` adds the softmax and the choice of a class again. Loops are unrolled
     if constants or sizes say how often they run, and branches taken if constants choose among them. Programs with states,
@@ -81,10 +83,7 @@ def from_layers(model: coreml.Model, path: str | os.PathLike[str]) -> Recorded:
     """The network of a neural network that was made an ML program; any number of samples if its layers allow that."""
     assert model.program is not None
     (function,) = model.program.functions.values()
-    try:
-        return _network(model, function, path, 0)
-    except coreml.CoreMLError:
-        return _network(model, function, path, None)
+    return _network(model, function, path, 0)
 
 
 def _network(model: coreml.Model, function: Function, path: str | os.PathLike[str], batch_axis: int | None) -> Recorded:
@@ -92,22 +91,24 @@ def _network(model: coreml.Model, function: Function, path: str | os.PathLike[st
     batch = _batch(function) if batch_axis == 0 else None
     title = os.path.basename(os.fspath(path))
     network, problem = _recorded(function, title, batch)
+    if network is None and batch is not None:
+        reason = problem.reason if isinstance(problem, NotProven) else str(problem)
+        network, problem = _recorded(function, title, None, Fixed(batch, reason))
     if network is None:
-        # The cure is only named if it helps.
-        is_cured = batch is not None and _recorded(function, title, None)[0] is not None
-        cure = " Pass batch_axis=None to keep the number of samples of the program." if is_cured else ""
-        raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.{cure}")
+        raise coreml.CoreMLError(f"from_coreml: {path}: {problem}.")
     if choice is not None and gives_scores:
         network._card = _card(network, model.class_labels)
         network._choice = Choice(model.class_labels, *(port.name for port in choice.outputs))
     return network
 
 
-def _recorded(function: Function, title: str, batch: int | None) -> tuple[Recorded | None, Exception | None]:
+def _recorded(
+    function: Function, title: str, batch: int | None, fixed: Fixed | None = None
+) -> tuple[Recorded | None, Exception | None]:
     """The network of a function, recorded for some sizes; or None, and the reason."""
     whole = whole_of(function, title)
     results = [argument.name for argument in whole.outputs]
-    network = Recorded(title, whole.ports, whole.body, whole.weights, batch, results)
+    network = Recorded(title, whole.ports, whole.body, whole.weights, batch, results, fixed)
     network.eval()
     problem: Exception | None = None
     for samples, others in _TRIALS:
@@ -121,6 +122,8 @@ def _recorded(function: Function, title: str, batch: int | None) -> tuple[Record
             network.record(*shapes)
         except (CannotBeRecorded, ValueError) as error:
             problem = problem or error
+            if isinstance(error, NotProven):
+                return None, error
             continue
         return network, None
     return None, problem

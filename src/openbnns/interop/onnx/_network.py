@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._plural import plural
 from ...files import memory_limit
+from ...graph.graph import Graph as RecordedGraph
 from ...graph.graph import current_graph
 from ...graph.parameter import Parameter
 from ...graph.sizes import AnySize, FreeSizes, Size
@@ -17,6 +18,7 @@ from ...graph.tensor import Array, Tensor
 from ...nn.containers import ForeignPart
 from ...nn.recording import Recording, Shapes, recorded_graph, recording_of
 from ..converted.control import Steps
+from ..converted.samples import Fixed, NotProven, Samples
 from ..converted.tensors import NODE_ERRORS, ForeignTensor, Misfit, TensorList, without_elements
 from ._call import Call
 from ._file import Graph, Node, Port
@@ -47,18 +49,20 @@ class Network(OnnxPart):
     """A network from ONNX. It is called, trained, saved and inspected like any other network here.
 
     Inputs have the shapes of the file: numbers, and names of sizes that are free. ``written`` are the numbers that the file has
-    for some of these.
+    for some of these, and ``fixed`` tells why a size that could be free is not.
     """
 
     _names_nodes = True
 
     def __init__(
         self, title: str, nodes: Sequence[Node], inputs: Sequence[Port], outputs: Sequence[str], opset: int,
-        weights: Weights, written: Mapping[str, int],
+        weights: Weights, written: Mapping[str, int], fixed: Fixed | None = None,
     ) -> None:  # fmt: skip
         super().__init__(title)
         self._nodes, self._ports, self._results = list(nodes), list(inputs), list(outputs)
-        self._opset, self._written = opset, dict(written)
+        self._opset, self._written, self._fixed = opset, dict(written), fixed
+        if fixed is not None and fixed.number == 1:
+            self._most_samples, self._why_few = 1, str(fixed)
         self._constants, self._cells = weights.constants, weights.cells
         self._named: dict[str, Parameter | Array] = {}
         self._named |= weights.parameters
@@ -102,8 +106,9 @@ class Network(OnnxPart):
             wanted = (BATCH, *shape[1:])[: len(shape)] if port.shape is None else port.shape
             fits = len(wanted) == len(shape)
             if not fits or any(isinstance(n, int) and n != m for n, m in zip(wanted, shape, strict=True)):
+                cure = f" {self._fixed}" if fits and self._fixed is not None else ""
                 raise ValueError(
-                    f"{self._kind}: input {port.name!r} has shape {shape}, but the model takes {shown_shape(wanted)}."
+                    f"{self._kind}: input {port.name!r} has shape {shape}, but the model takes {shown_shape(wanted)}.{cure}"
                 )
             sizes: list[AnySize] = []
             for axis, (name, number) in enumerate(zip(wanted, shape, strict=True)):
@@ -146,9 +151,7 @@ class Network(OnnxPart):
             for port, value in zip(self._ports, inputs, strict=True)
         }
         held |= {name: ForeignTensor(part) for name, part in (self._named | self._constants).items()}
-        freed = {
-            number: graph.sizes.size(name) for name, number in self._written.items() if name in graph.sizes.numbers
-        }
+        freed = self._freed(graph, inputs)
         self._folded = 0
         problems = self._run_nodes(self._nodes, held, freed, Steps())
         graph.sizes.place = None
@@ -165,7 +168,20 @@ class Network(OnnxPart):
             values = [graph.constant(np.zeros(1, np.float32)) for _ in self._results]
         else:
             values = [_output(name, held[name]) for name in self._results]
+            reason = freed.unproven(values) if isinstance(freed, Samples) else None
+            if reason is not None:
+                raise NotProven(reason)
         return values[0] if len(values) == 1 else tuple(values)
+
+    def _freed(self, graph: RecordedGraph, inputs: Sequence[Tensor]) -> Mapping[int, Size]:
+        """The number of samples, if it is free although the file has a number for it."""
+        if BATCH not in self._written or BATCH not in graph.sizes.numbers:
+            return {}
+        size = graph.sizes.size(BATCH)
+        starts = {
+            x: axis for x in inputs for axis, n in enumerate(x.shape) if isinstance(n, Size) and n.names() == {BATCH}
+        }
+        return Samples(graph, self._written[BATCH], size, starts)
 
     def _run_nodes(
         self, nodes: Sequence[Node], held: dict[str, Any], freed: Mapping[int, Size], steps: Steps
@@ -186,7 +202,7 @@ class Network(OnnxPart):
         """The results of a graph of a node, on tensors by name."""
         graph = current_graph()
         assert graph is not None
-        held, freed = dict(given), {number: Size(graph.sizes, size.expression) for number, size in freed.items()}
+        held, freed = dict(given), freed.inside(graph) if isinstance(freed, Samples) else freed
         problems = self._run_nodes(inner.nodes, held, freed, steps)
         if problems:
             raise Misfit("; ".join(problems))

@@ -12,14 +12,15 @@ from typing import Any
 
 from ..._spelling import spelled
 from ...files import memory_limit
-from ...nn.recording import Shapes, forget_recordings, recorded_graph, recording_of
+from ...nn.recording import Shapes, forget_recordings, recording_of
+from ..converted.samples import Fixed, NotProven
 from ..converted.tensors import NODE_ERRORS, Misfit
 from ._file import Model, Node, Port, nested, read
 from ._metadata import FROZEN, card_of
 from ._network import BATCH, SOME_SAMPLES, Network, shown_shape
 from ._operator import OPERATORS
 from ._patterns import with_layers
-from ._weights import Weights, sorted_out
+from ._weights import sorted_out
 from .errors import OnnxError, Unsupported, all_refused
 from .operators.products import LINEAR
 
@@ -35,9 +36,10 @@ def from_onnx(
     and is saved.
 
     Inputs have the shapes of the file. Sizes that it leaves open are free, and so is axis ``batch_axis`` of every input, the
-    first one, even if the file has a number for it, unless the first input has another number there, or none; ``batch_axis``
-    may name axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of inputs, by name;
-    without the batch, that stays free.
+    first one, even if the file has a number for it, unless the first input has another number there, or none. It keeps that
+    number if the nodes do not prove that each computes every sample by itself; ``predict`` then runs one at a time.
+    ``batch_axis`` may name axes by input, and None leaves all numbers of the file as they are. ``input_shapes`` fixes shapes of
+    inputs, by name; without the batch, that stays free.
 
     Initializers are parameters under their names, and moving statistics of batch normalizations are buffers; single numbers,
     masks and ``Constant`` nodes stay as they are. The result is in evaluation mode, as the file is: ``Trainer`` and ``train()``
@@ -58,10 +60,28 @@ def from_onnx(
     model.nodes = _with_own_statistics(_without_unread(model), model.initializers)
     model.nodes = with_layers(model)
     try:
+        network = _recorded(model, written)
+    except NotProven as error:
+        fixed = Fixed(written[BATCH], error.reason)
+        model.inputs = [_as_declared(port, own) for port, own in zip(model.inputs, declared, strict=True)]
+        network = _recorded(model, {}, fixed)
+    network._card = card_of(model.metadata, str(model.path))
+    return network
+
+
+def _recorded(model: Model, written: Mapping[str, int], fixed: Fixed | None = None) -> Network:
+    """The network, recorded for sizes that it takes.
+
+    :class:`NotProven` says why the number of samples has to be the one that the file has.
+    """
+    try:
         weights = sorted_out(model, _frozen(model))
     except Misfit as error:
         raise Unsupported(f"from_onnx: {model.path}: {error}.") from None
-    network = _made(model, weights, written)
+    results = [port.name for port in model.outputs]
+    network = Network(
+        model.path.name, model.nodes, model.inputs, results, model.opset, weights, written, fixed
+    ).eval()  # fmt: skip
     problems, finished, unfinished = list[Unsupported](), list[Shapes](), list[Shapes]()
     for shapes in _trial_shapes(model.inputs, written.get(BATCH), problems):
         try:
@@ -71,6 +91,8 @@ def from_onnx(
             # Sizes for which both ways of a condition are possible may follow.
             (finished if graph.unfinished is None else unfinished).append(shapes)
             forget_recordings(network)
+        except NotProven:
+            raise
         except Unsupported as error:
             problems.append(error)
         except NODE_ERRORS as error:
@@ -84,36 +106,13 @@ def from_onnx(
             raise Unsupported(f"{problems[0]}{hint}", problems[0].problems) from None
         # It relies on examples of numbers that runs compute.
         recording_of(network, False, [*finished, *unfinished][0])
-    if written and isinstance(recorded_graph(network).sizes.without_guards().get(BATCH), int):
-        network = _with_written_sizes(model, declared, written) or network
-    network._card = card_of(model.metadata, str(model.path))
     return network
 
 
-def _made(model: Model, weights: Weights, written: Mapping[str, int]) -> Network:
-    results = [port.name for port in model.outputs]
-    return Network(
-        model.path.name, model.nodes, model.inputs, results, model.opset, weights, written
-    ).eval()  # fmt: skip
-
-
-def _with_written_sizes(model: Model, declared: Sequence[Port], written: Mapping[str, int]) -> Network | None:
-    """The network recorded with the numbers that the file has, which is written with them again; None if that fails.
-
-    For files in which something is decided by the size that was taken for the batch.
-    """
-    network = _made(model, sorted_out(model, _frozen(model)), written)
-    for shapes in _trial_shapes(model.inputs, None):
-        own = tuple(
-            tuple(n if isinstance(n, int) else m for n, m in zip(port.shape or shape, shape, strict=True))
-            for port, shape in zip(declared, shapes, strict=True)
-        )
-        try:
-            recording_of(network, False, own)
-            return network
-        except (Unsupported, *NODE_ERRORS):
-            continue
-    return None
+def _as_declared(port: Port, declared: Port) -> Port:
+    """An input with the number of the file in place of the name of the batch."""
+    pairs = zip(port.shape or (), declared.shape or (), strict=False)
+    return replace(port, shape=tuple(own if n == BATCH and isinstance(own, int) else n for n, own in pairs))
 
 
 _BLOCKED = "com.microsoft.nchwc"

@@ -84,6 +84,11 @@ class ByNumpy(Function):
         return (None,) * len(ctx.needs_input_grad)
 
     @classmethod
+    def _acts_by_element(cls, arguments: Sequence[Any]) -> bool:
+        call = arguments[-1].call
+        return OPERATORS[call.op].by_element and call.op not in ("CumSum", "Hardmax", "Trilu")
+
+    @classmethod
     def native_call(cls, given: Sequence[Any], target: Array) -> Calls | None:
         *arrays, recipe = given
         native: Calls | None = recipe.native_call(arrays, target)

@@ -13,9 +13,10 @@ from ....graph import operations
 from ....graph.numpy_function import Function
 from ....graph.parameter import Parameter
 from ....graph.sizes import AnySize, Size, agree, is_plain, is_same, is_same_shape, product
-from ....graph.tensor import FLOAT32, INT64, Array, Tensor, filled
+from ....graph.tensor import FLOAT32, INT64, Array, Tensor
 from ...converted.control import read_numbers
 from ...converted.every_way import is_for_file
+from ...converted.samples import Samples
 from ...converted.tensors import ForeignTensor, Misfit, kind_of, reshaped, sizes_array
 from .._call import Call
 from .._file import numpy_type
@@ -57,17 +58,10 @@ def reshape(call: Call, x: ForeignTensor, shape: ForeignTensor) -> ForeignTensor
 
 
 def _with_freed(call: Call, x: ForeignTensor, sizes: list[Any]) -> list[Any]:
-    """A shape in which a size that is free here takes the place of the number that the file has for it, if that fits."""
-    count = product(x.shape)
-    if filled(sizes, count, is_same) is not None:
+    """A shape for any number of samples in place of the one that the file has, where samples can be followed."""
+    if x.constant or not isinstance(call.freed, Samples):
         return sizes
-    for number, size in call.freed.items():
-        for axis, n in enumerate(sizes):
-            if isinstance(n, int) and n > 0 and n % number == 0:
-                tried = [*sizes[:axis], size * (n // number), *sizes[axis + 1 :]]
-                if filled(tried, count, is_same) is not None:
-                    return tried
-    return sizes
+    return call.freed.shape_for(x.value, sizes) or sizes
 
 
 @operator(SHAPES, "Flatten", moves=True)
@@ -83,9 +77,12 @@ def flatten(call: Call, x: ForeignTensor) -> ForeignTensor:
 def squeeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -> ForeignTensor:
     given = call.optional_integers("axes") if axes is None else plain_numbers(axes, "axes")
     chosen = [i for i, n in enumerate(x.shape) if n == 1] if given is None else [x.axis(axis) for axis in given]
+    rest = [n for i, n in enumerate(x.shape) if i not in chosen]
+    if isinstance(call.freed, Samples) and any(isinstance(x.shape[axis], Size) for axis in chosen):
+        return in_shape(x, _with_freed(call, x, list(map(call.freed.as_written, rest))))
     if not all(agree(x.shape[axis], 1) for axis in chosen):
         raise Misfit(f"axes {given} of {x.shape} are not of size 1")
-    return in_shape(x, [n for i, n in enumerate(x.shape) if i not in chosen])
+    return in_shape(x, rest)
 
 
 @operator(SHAPES, "Unsqueeze", moves=True, shaping=(1,))
@@ -96,7 +93,7 @@ def unsqueeze(call: Call, x: ForeignTensor, axes: ForeignTensor | None = None) -
         raise Misfit(f"axes {given} cannot be added to {x.shape}")
     places = {a % rank for a in given}
     rest = iter(x.shape)
-    return in_shape(x, [1 if i in places else next(rest) for i in range(rank)])
+    return in_shape(x, _with_freed(call, x, [1 if i in places else next(rest) for i in range(rank)]))
 
 
 def _transposed(call: Call, x: Array) -> Any:
