@@ -46,6 +46,9 @@ class Arithmetic(NamedTuple):
 _chosen = REFERENCE  # for the process, outside of blocks
 _blocks: list[list[str]] = []  # of all threads, the latest at the end
 _current = REFERENCE
+_of_contexts: list[list[str]] = []  # the engines of all blocks of using_engine, in any thread
+_of_context: ContextVar[list[str] | None] = ContextVar("engine", default=None)
+_takes_fast_calls = False
 _process = Arithmetic(FAST)  # outside of blocks
 _own: ContextVar[Arithmetic | None] = ContextVar("arithmetic", default=None)  # of a block of using_arithmetic
 
@@ -58,11 +61,18 @@ def current() -> str:
     ...     bn.current_engine()
     'reference'
     """
+    if _of_contexts and (own := _of_context.get()) is not None:
+        return own[0]
     return _current
 
 
 def is_native() -> bool:
-    return _current == NATIVE
+    return (current() if _of_contexts else _current) == NATIVE
+
+
+def takes_fast_calls() -> bool:
+    """True if native calls need not come through Python: every thread is on the native engine."""
+    return _takes_fast_calls
 
 
 def select(name: str) -> None:
@@ -105,8 +115,10 @@ def watch_filters(change: int) -> None:
 
 
 def update_fast_calls() -> None:
+    global _takes_fast_calls
+    _takes_fast_calls = _current == NATIVE and all(block[0] == NATIVE for block in _of_contexts)
     if _core is not None:
-        _core.set_fast_calls(_current == NATIVE, _watchers == 0)
+        _core.set_fast_calls(_takes_fast_calls, _watchers == 0)
 
 
 @contextmanager
@@ -132,6 +144,26 @@ def engine(name: str) -> Iterator[None]:
         with _watching:
             _blocks[:] = [other for other in _blocks if other is not block]
             _follow_blocks()
+
+
+@contextmanager
+def using_engine(name: str) -> Iterator[None]:
+    """Run the filters of a ``with`` block on the named engine, whatever engine other threads use meanwhile.
+
+    Fast calls do not know their thread, so while a block is on the reference engine, none are made anywhere.
+    """
+    block = [_checked(name)]
+    token = _of_context.set(block)
+    with _watching:
+        _of_contexts.append(block)
+        update_fast_calls()
+    try:
+        yield
+    finally:
+        _of_context.reset(token)
+        with _watching:
+            _of_contexts[:] = [other for other in _of_contexts if other is not block]
+            update_fast_calls()
 
 
 def _initial() -> str:

@@ -18,8 +18,11 @@ import openbnns
 from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, Case, native, parameters
 from helpers import vector
-from openbnns import capi, engines
+from openbnns import FullyConnectedLayer, capi, engines, nn
 from openbnns.calls.fast import declined
+from openbnns.capi import BNNSFilterParameters, BNNSFlags
+from openbnns.graph.seeds import next_seed, undisturbed
+from openbnns.tensors.wide import float64_memory
 
 LARGE = [
     fully_connected.case("threads", 256, 192, 64, activation=Act("Tanh")),
@@ -359,3 +362,98 @@ print(layer.apply(x)[0, 0])
 def test_a_filter_that_lives_to_the_end_of_the_program_ends_silently() -> None:
     done = subprocess.run([sys.executable, "-c", LIVES_TO_THE_END], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "8.0\n", "")
+
+
+@pytest.mark.parametrize("subject", ["network", "layer"])
+def test_a_gradient_check_changes_nothing_in_other_threads(subject: str) -> None:
+    """Layers made, applied and trained while another thread checks gradients in float64 are right then and afterwards."""
+    ones = np.ones((1, 3), np.float32)
+    ended, failures = threading.Event(), list[str]()
+
+    def check() -> None:
+        try:
+            while not ended.is_set():
+                if subject == "network":
+                    checked: Any = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+                else:
+                    checked = FullyConnectedLayer(weights=ones, bias=np.zeros(1, np.float32))
+                engine = None if subject == "network" else "reference"
+                openbnns.gradcheck(checked, np.ones((2, 3), np.float32), engine=engine, verbose=False)
+        except BaseException as error:  # reported below
+            failures.append(repr(error))
+
+    thread = threading.Thread(target=check)
+    thread.start()
+    made, seen = [], set[tuple[float, str]]()
+    try:
+        for _ in range(1500):
+            layer = FullyConnectedLayer(weights=ones, bias=None)
+            made.append(layer)
+            seen.add((float(layer.apply(ones)[0, 0]), openbnns.current_engine()))
+    finally:
+        ended.set()
+        thread.join()
+    assert not failures
+    assert seen == {(3.0, "native")}
+    assert {float(layer.apply(ones)[0, 0]) for layer in made} == {3.0}
+
+
+@pytest.mark.parametrize("flags", [0, BNNSFlags.BNNSFlagsUseClientPtr])
+def test_parameters_in_float64_are_refused_on_the_native_engine(flags: int) -> None:
+    """Native kernels would read float64 memory as float32."""
+    with float64_memory():
+        parameters = BNNSFilterParameters(flags=flags)
+        layer = FullyConnectedLayer(weights=np.ones((1, 3)), bias=None, filter_parameters=parameters)
+        assert layer.apply(np.ones((1, 3)), np.empty((1, 1))).tolist() == [[3]]
+    for _ in range(2):
+        with pytest.raises(openbnns.LayerApplyError, match="float64_memory, so its parameters are float64"):
+            layer.apply(np.ones((1, 3), np.float32))
+    with openbnns.engine("reference"):
+        assert layer.apply(np.ones((1, 3), np.float32)).tolist() == [[3]]
+
+
+def test_networks_stay_native_while_another_thread_uses_float64() -> None:
+    """Bit for bit the same results, in programs made before the block, in it and used after it."""
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).eval()
+    x = np.ones((2, 3), np.float32)
+    before = net(x)
+    started, ended = threading.Event(), threading.Event()
+
+    def block() -> None:
+        with float64_memory():
+            started.set()
+            ended.wait()
+
+    for other in (net, nn.Sequential(*net).eval()):  # one that has run, one that has not
+        thread = threading.Thread(target=block)
+        thread.start()
+        started.wait()
+        try:
+            for _ in range(5):
+                assert engines.is_native()
+                np.testing.assert_array_equal(other(x), before)
+        finally:
+            ended.set()
+            thread.join()
+        started.clear()
+        ended.clear()
+        for _ in range(3):
+            np.testing.assert_array_equal(other(x), before)
+
+
+def test_a_draw_in_another_thread_is_not_drawn_again() -> None:
+    """Seeds drawn while a block of another thread is undisturbed are not given out once more after it."""
+    started, drawn = threading.Event(), threading.Event()
+
+    def block() -> None:
+        with undisturbed():
+            started.set()
+            drawn.wait()
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    started.wait()
+    meanwhile = next_seed()
+    drawn.set()
+    thread.join()
+    assert next_seed() != meanwhile

@@ -120,6 +120,11 @@ class Filter:
     def require_alive(self, caller: Caller) -> None:
         if not self.alive:
             raise Problem(f"{caller}: the filter has been destroyed. Create a new one, or destroy it later.")
+        if self.memory.in_float64 and engines.is_native():
+            raise Problem(
+                f"{caller}: the filter was created in a block of float64_memory, so its parameters are float64, which the "
+                "native engine does not read. Create a new one after the block."
+            )
         if _strict.active():
             for parameter in self.parameters():
                 parameter.check_copy()
@@ -200,7 +205,7 @@ class Filter:
 
     def prepare(self, arguments: Arguments) -> Any:
         """The native call for such arguments, or one that declines everything."""
-        if not self.alive:
+        if not self.alive or self.memory.in_float64:
             return declined
         try:
             bytearray(_ROOM)  # nanobind aborts the process when it cannot allocate: fail here first

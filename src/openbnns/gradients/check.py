@@ -74,7 +74,7 @@ def gradcheck(
     (True, ['input', '0.weight', '0.bias'])
     """
     given = None if inputs is None else (inputs, *more_inputs) if more_inputs else inputs
-    with engines.engine(engine or engines.current()):
+    with engines.using_engine(engine or engines.current()):
         if isinstance(layer_or_filter, (Layer, Filter)):
             report = _check_layer(layer_or_filter, given, seed, directions, step, tolerance)
         else:

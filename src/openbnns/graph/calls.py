@@ -323,7 +323,7 @@ class CallList:
 
 
 def _is_native() -> bool:
-    return engines.is_native() and not _strict.active()
+    return engines.takes_fast_calls() and not _strict.active()
 
 
 def arrays(calls: Iterable[Callable[[], object]]) -> list[Array]:

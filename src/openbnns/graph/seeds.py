@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .checks import whole_number
 
 _generator = np.random.RandomState()
+_of_block: ContextVar[np.random.RandomState | None] = ContextVar("seeds", default=None)
 
 
 def seed_number(value: Any, who: str) -> int:
@@ -32,19 +34,25 @@ def manual_seed(seed: int) -> None:
     >>> bool(np.array_equal(first_weights(), first_weights()))
     True
     """
-    _generator.seed(seed_number(seed, "manual_seed: seed"))
+    _current().seed(seed_number(seed, "manual_seed: seed"))
+
+
+def _current() -> np.random.RandomState:
+    return _of_block.get() or _generator
 
 
 def next_seed() -> int:
     """A number from the generator, as the seed of another one."""
-    return int(_generator.randint(2**32, dtype=np.uint32))
+    return int(_current().randint(2**32, dtype=np.uint32))
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Restore the generator at the end of the block, so that networks made in it do not change later draws."""
-    state = _generator.get_state()
+    """Draw from a copy of the generator, so that networks made in the block do not change later draws, in any thread."""
+    own = np.random.RandomState()
+    own.set_state(_current().get_state())
+    token = _of_block.set(own)
     try:
         yield
     finally:
-        _generator.set_state(state)
+        _of_block.reset(token)

@@ -356,6 +356,7 @@ class Parameter:
                 kind=TypeError,
             )
         self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
+        memory.in_float64 |= client_pointer and self.bound.view.element is not view.element
         self.fixed: NDArray[Any] | None = None  # numbers
         self._raw: NDArray[Any] | None = None  # or elements
         if _strict.active():
@@ -496,6 +497,8 @@ def _typed(function: Any, prototype: Any, who: str) -> Any:
 class OwnedMemory:
     """Memory that a filter owns, from NumPy or from the caller's allocator pair, freed on destruction."""
 
+    in_float64 = False  # whether parameters are float64, which only the reference engine reads
+
     def __init__(self, allocate: Callable[..., int] | None, free: Callable[..., Any] | None, who: Caller) -> None:
         if (allocate is None) != (free is None):
             given, missing = ("alloc_memory", "free_memory") if free is None else ("free_memory", "alloc_memory")
@@ -542,6 +545,7 @@ class OwnedMemory:
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
         dtype = np.dtype(wide.number_type()) if dtype is None else dtype
+        self.in_float64 |= dtype == np.float64
         nbytes = math.prod(shape) * dtype.itemsize
         if self._allocate is None:
             room = np.empty(nbytes + _ALIGNMENT, np.uint8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +19,15 @@ from .. import engines
 from .descriptors import FLOAT32, ElementType
 
 _FLOAT64 = replace(FLOAT32, bits=64, numpy=np.dtype(np.float64))
-_active = False
+_active: ContextVar[bool] = ContextVar("float64_memory", default=False)
 
 
 @contextmanager
 def float64_memory() -> Iterator[None]:
     """Run the filters of a ``with`` block on the reference engine, with parameters in float64 as well.
 
-    Filters that are created on such arrays must not outlive the block. Like the engine, this holds for the whole process.
+    It holds for this thread or asynchronous task only. Filters that are created in the block, with parameters, refuse to run
+    on the native engine afterwards.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -35,27 +37,26 @@ def float64_memory() -> Iterator[None]:
     ...     layer.apply(np.array([-1e-60]), np.empty(1)).tolist()
     [1e-60]
     """
-    global _active
-    before, _active = _active, True
+    token = _active.set(True)
     try:
-        with engines.engine(engines.REFERENCE):
+        with engines.using_engine(engines.REFERENCE):
             yield
     finally:
-        _active = before
+        _active.reset(token)
 
 
 def active() -> bool:
-    return _active
+    return _active.get()
 
 
 def number_type() -> np.dtype[Any]:
     """The element type of numbers that a filter copies."""
-    return np.dtype(np.float64 if _active else np.float32)
+    return np.dtype(np.float64 if active() else np.float32)
 
 
 def is_wide(dtype: np.dtype[Any] | None) -> bool:
     """True if arrays of this type currently stand for float32 ones."""
-    return dtype == np.float64 and (_active or engines.current() == engines.REFERENCE)
+    return dtype == np.float64 and (active() or engines.current() == engines.REFERENCE)
 
 
 def stored_as(element: ElementType, data: Any) -> ElementType:
