@@ -386,3 +386,24 @@ def test_arithmetic_of_parameters_outside_forward() -> None:
 def test_what_cannot_be_expressed(body: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError, IndexError, AttributeError), match=message):
         Expressed(body, [])(X)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, s: F.batch_norm(x, s, s, eps=-1), r"batch_norm: eps is -1\. It must not be negative"),
+        (
+            lambda x, s: F.batch_norm(x, s, s, momentum=2.0),
+            r"batch_norm: momentum is 2\.0\. It must be between 0 and 1",
+        ),
+        (lambda x, s: F.instance_norm(x, momentum=None), "instance_norm: momentum must be a number, not NoneType"),
+        (lambda x, s: F.group_norm(x, 2, eps="x"), "group_norm: eps must be a number, not 'x'"),
+        (lambda x, s: F.layer_norm(x, ()), "layer_norm: normalized_shape is empty"),
+        (lambda x, s: F.layer_norm(x, "x"), "layer_norm: normalized_shape is 'x'. Pass an integer of at least 1"),
+        (lambda x, s: F.rms_norm(x, 3, eps=-1), r"rms_norm: eps is -1\. It must not be negative"),
+        (lambda x, s: F.rms_norm(x, 3, 1), r"rms_norm: weight has shape \(\), but \(3,\) is needed"),
+    ],
+)
+def test_normalizations_check_their_arguments(call: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(np.ones((2, 2, 3), np.float32), np.ones(2, np.float32))

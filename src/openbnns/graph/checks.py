@@ -63,6 +63,32 @@ def positive(value: Any, who: str) -> int:
     return int(value)
 
 
+def epsilon(value: Any, who: str) -> float:
+    """The number that normalizations add to variances."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{who}: eps must be a number, not {value!r}.")
+    if not value >= 0:
+        raise ValueError(f"{who}: eps is {value}. It must not be negative.")
+    return float(value)
+
+
+def momentum(value: Any, who: str) -> float:
+    """The share of a batch in moving statistics."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{who}: momentum must be a number, not {type(value).__name__}.")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{who}: momentum is {value}. It must be between 0 and 1.")
+    return float(value)
+
+
+def sample_end(sizes: int | Sequence[int], who: str) -> tuple[int, ...]:
+    """The last axes of samples: one or several positive sizes."""
+    given = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
+    if not given:
+        raise ValueError(f"{who} is empty. Name at least one size.")
+    return tuple(positive(n, who) for n in given)
+
+
 def check_size(who: str, what: str, expected: int | None, got: Any, *, last: Any = None) -> None:
     """Raise an error for a size other than the one a layer was made for; ``last`` is the size of the last axis, for a
     hint."""

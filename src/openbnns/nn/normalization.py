@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..graph import functions
+from ..graph import checks, functions
 from ..graph.checks import check_rank, check_size, positive
 from ..graph.functions import normalizations
 from ..graph.functions.normalizations import fitting_end
@@ -28,13 +28,8 @@ class _Normalization(Layer):
     def __init__(self, eps: float, momentum: float, affine: bool, bias: bool = True) -> None:
         super().__init__()
         who = type(self).__name__
-        if not eps >= 0:
-            raise ValueError(f"{who}: eps is {eps}. It must not be negative.")
-        if not isinstance(momentum, (int, float, np.number)):
-            raise TypeError(f"{who}: momentum must be a number, not {type(momentum).__name__}.")
-        if not 0 <= momentum <= 1:
-            raise ValueError(f"{who}: momentum is {momentum}. It must be between 0 and 1.")
-        self.eps, self.momentum, self.affine, self.use_bias = float(eps), float(momentum), bool(affine), bool(bias)
+        self.eps, self.momentum = checks.epsilon(eps, who), checks.momentum(momentum, who)
+        self.affine, self.use_bias = bool(affine), bool(bias)
         self.weight = Parameter.of(self, "weight") if self.affine else None
         self.bias = Parameter.of(self, "bias") if self.affine and self.use_bias else None
 
@@ -257,7 +252,7 @@ class LayerNorm(_Normalization):
         bias: bool = True,
     ) -> None:
         super().__init__(eps, 0.0, elementwise_affine, bias)
-        self.normalized_shape = sample_end(normalized_shape, "LayerNorm: normalized_shape")
+        self.normalized_shape = _sample_end(normalized_shape, "LayerNorm")
 
     def _shape(self) -> tuple[int, ...] | None:
         return self.normalized_shape
@@ -293,11 +288,9 @@ class RMSNorm(Layer):
         elementwise_affine: bool = True,
     ) -> None:
         super().__init__()
-        if eps is not None and not eps >= 0:
-            raise ValueError(f"RMSNorm: eps is {eps}. It must not be negative.")
-        self.eps = float(np.finfo(np.float32).eps if eps is None else eps)
+        self.eps = float(np.finfo(np.float32).eps) if eps is None else checks.epsilon(eps, "RMSNorm")
         self.elementwise_affine = bool(elementwise_affine)
-        self.normalized_shape = sample_end(normalized_shape, "RMSNorm: normalized_shape")
+        self.normalized_shape = _sample_end(normalized_shape, "RMSNorm")
         self.weight = Parameter.of(self, "weight") if self.elementwise_affine else None
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
@@ -348,11 +341,6 @@ class LocalResponseNorm(Layer):
         return f"{self.size}" + options(self, alpha=0.0001, beta=0.75, k=1.0)
 
 
-def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] | None:
-    """The last axes of samples, as they are given to a layer."""
-    if sizes is None:
-        return None
-    shape = tuple(positive(n, who) for n in (sizes if isinstance(sizes, Sequence) else (sizes,)))
-    if not shape:
-        raise ValueError(f"{who} is empty. Name at least one size.")
-    return shape
+def _sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] | None:
+    """The last axes of samples, which may be left to the first input."""
+    return None if sizes is None else checks.sample_end(sizes, f"{who}: normalized_shape")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import NormalizationType
-from .. import operations
+from .. import checks, operations
 from ..checks import positive
 from ..graph import Graph
 from ..parameter import Parameter
@@ -37,8 +37,8 @@ def layer_norm(
     [[-1.  1.]]
     """
     x = numbers(input, "layer_norm")
-    shape = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-    if not shape or x.ndim < len(shape) or x.shape[x.ndim - len(shape) :] != shape:
+    shape = checks.sample_end(normalized_shape, "layer_norm: normalized_shape")
+    if x.ndim < len(shape) or x.shape[x.ndim - len(shape) :] != shape:
         raise ValueError(f"layer_norm: made for samples that end in {shape}, but gets {x.shape[1:] or x.shape}.")
     kind, count = NormalizationType.layer(normalization_axis=0), math.prod(map(int, shape))
     one = x.ndim == len(shape)  # a single sample, without an axis in front
@@ -49,14 +49,16 @@ def layer_norm(
 @function
 def rms_norm(input: TensorLike, normalized_shape: Any, weight: TensorLike = None, eps: float | None = None) -> Any:
     """Each sample divided by its root mean square over its last axes; see RMSNorm."""
-    given = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
     x = numbers(input, "rms_norm")
-    shape = fitting_end(given, x, "rms_norm")
-    least = float(np.finfo(np.float32).eps if eps is None else eps)
+    shape = fitting_end(checks.sample_end(normalized_shape, "rms_norm: normalized_shape"), x, "rms_norm")
+    least = float(np.finfo(np.float32).eps) if eps is None else checks.epsilon(eps, "rms_norm")
     y = mul(x, rsqrt(add(mean(square(x), tuple(range(-len(shape), 0)), keepdim=True), least)))
-    if weight is not None and not is_same_shape(weight.shape, shape):
-        raise ValueError(f"rms_norm: weight has shape {weight.shape}, but {shape} is needed.")
-    return y if weight is None else mul(y, weight)
+    if weight is None:
+        return y
+    factors = numbers(weight, "rms_norm: weight")
+    if not is_same_shape(factors.shape, shape):
+        raise ValueError(f"rms_norm: weight has shape {factors.shape}, but {shape} is needed.")
+    return mul(y, factors)
 
 
 @function
@@ -104,7 +106,8 @@ def channel_norm(
         )
     made = NormalizationType.batch if kind == "batch" else NormalizationType.instance
     type = made(moving_mean=mean, moving_variance=variance)
-    return _normalized(who, x, type, _as_image(x), (int(x.shape[1]),), weight, bias, 1 - momentum, eps)
+    kept = 1 - checks.momentum(momentum, who)
+    return _normalized(who, x, type, _as_image(x), (int(x.shape[1]),), weight, bias, kept, eps)
 
 
 def group_norm_of(who: str, x: Tensor, groups: int, weight: TensorLike, bias: TensorLike, eps: float) -> Tensor:
@@ -148,7 +151,7 @@ def _normalized(
         return one
 
     gamma, beta = held(weight, "weight"), held(bias, "bias")
-    return record_normalization(x.graph, x, kind, sample, gamma, beta, momentum, float(eps))
+    return record_normalization(x.graph, x, kind, sample, gamma, beta, momentum, checks.epsilon(eps, who))
 
 
 def record_normalization(
