@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from every_layer import LAYERS, Array, assert_same, samples_for, shapes_of, train
+from function_arguments import ARGUMENTS, Draw
+from function_checks import Applied, called, listed, split
 from networks import numbers
 from openbnns import nn
 from openbnns.files import safetensors as weights
@@ -494,3 +496,31 @@ def test_cells_with_weights_of_other_shapes_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ModelError, match=r"gru cells: weights and biases .* do not fit each other"):
         nn.load_model(rewritten(tmp_path / "m.safetensors", change))
+
+
+# Those whose other arrays have the size of the batch, which stays free in a file.
+OF_ONE_BATCH = {"max_unpool1d", "max_unpool2d", "layer_norm", "multi_margin_loss", "multilabel_margin_loss"}
+WITHOUT_SAMPLES = {"arange", "full", "one_hot", "ones", "zeros"}
+
+
+@pytest.mark.parametrize("name", sorted({*ARGUMENTS} - OF_ONE_BATCH - WITHOUT_SAMPLES))
+def test_every_function_with_arrays_in_it_is_saved(name: str, tmp_path: Path) -> None:
+    """Arrays in a call of ``forward`` are stored: the network of a file gives the same bits, and so does a file of that."""
+    args, named = ARGUMENTS[name](Draw(0))
+    parts, build = split(args)
+    net = Applied(lambda x: called(name, build(args, [x, *parts[1:]]), named))
+    assert_saved(net, np.atleast_1d(parts[0]), tmp_path)
+
+
+def test_rows_of_classes_are_saved(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    assert_saved(Applied(lambda x: F.one_hot(F.argmax(x, -1), 3)), x, tmp_path)
+
+
+def assert_saved(net: nn.Module, x: Any, folder: Path) -> None:
+    expected = listed(net.eval()(x))
+    for file in (folder / "first.openbnns", folder / "second.openbnns"):
+        net.save_model(file)
+        net = nn.load_model(file).eval()
+        for y, right in zip(listed(net(x)), expected, strict=True):
+            assert y.dtype == right.dtype and y.tobytes() == right.tobytes()

@@ -8,6 +8,7 @@ with, so no operation is listed here, and one that is added to the library can b
 ================================  ==============================================================================
 ``{"value": 3}``                  output 3, counted over the inputs and all operations; ``shape``, if it is a view
 ``{"parameter": "0.weight"}``     a parameter
+``{"fixed": {...}}``              an array that an operation holds as a parameter that is not trained
 ``{"array": "mask"}``             a buffer of this name, or a constant of the file
 ``{"size": [[2, ["N"]]]}``        2 N; a factor is a name or a pair, the dividend and the divisor of a floor division
 ``{"output": [...]}``             a new value of this shape, where an operation is told its output
@@ -233,7 +234,7 @@ class _Writer:
     def _object(self, value: Any) -> Any:
         name = type(value).__name__
         if isinstance(value, Parameter):
-            return {"parameter": self._state[id(value)]}
+            return self._parameter(value)
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, Graph):
@@ -266,6 +267,10 @@ class _Writer:
         else:
             said = {"value": self._numbers[owner]}
         return said if value is owner else {**said, "shape": [self.write(n) for n in value.shape]}
+
+    def _parameter(self, parameter: Parameter) -> dict[str, Any]:
+        name = self._state.get(id(parameter))
+        return {"fixed": self._array(parameter.array)} if name is None else {"parameter": name}
 
     def _array(self, array: Array) -> dict[str, Any]:
         held = array  # the array that a module holds, before its conversion
@@ -557,6 +562,10 @@ class _Replay:
         parameter.used = True
         return parameter
 
+    def _read_fixed(self, array: Any, _: Any) -> Parameter:
+        """The array of a function such as ``embedding(indices, array)``, which operations hold as a parameter."""
+        return Parameter(self.read(array), requires_grad=False)
+
     def _read_array(self, name: str, said: Mapping[str, Any]) -> Array:
         array: Array = self.network._constants[name] if name in self.network._constants else self._state[name]
         if "dtype" in said:
@@ -597,7 +606,8 @@ class _Replay:
 
     def _read_leaf(self, leaf: Any, said: Mapping[str, Any]) -> Tensor:
         made = self.read(leaf)
-        value = self.graph.parameter(made) if isinstance(made, Parameter) else self.graph.constant(made)
+        own = "fixed" not in leaf  # else it stands for a constant
+        value = self.graph.parameter(made, own=own) if isinstance(made, Parameter) else self.graph.constant(made)
         return self._shaped(value, said)
 
     def _shaped(self, value: Tensor, said: Mapping[str, Any]) -> Tensor:
