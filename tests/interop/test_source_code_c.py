@@ -10,6 +10,9 @@ import pytest
 
 import c_tools
 import source_networks
+from c_compilers import INCLUDE, Compiler
+from function_arguments import ARGUMENTS, Draw
+from function_checks import Applied, called, split
 from openbnns import nn
 from openbnns.filters.fully_connected import FullyConnected
 from openbnns.graph import inference
@@ -274,3 +277,28 @@ def test_export_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     nn.Sequential(nn.GRU(3, 4, batch_first=True)).build((5, 3)).save_model(model)
     assert main(["export", str(model), "--to", "c", "-o", str(tmp_path / "none")]) == 2
     assert "GRU" in (said := capsys.readouterr().err) and "nn.LSTM" in said
+
+
+NOT_OF_SAMPLES = {"arange", "full", "multi_margin_loss", "multilabel_margin_loss", "one_hot", "ones", "zeros"}
+COMPILED = {
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "div", "erf", "exp", "exp2",
+    "floor", "log", "log2", "maximum", "minimum", "mul", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign",
+    "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted({*ARGUMENTS} - NOT_OF_SAMPLES))
+def test_the_code_of_every_function_compiles(name: str, tmp_path: Path) -> None:
+    args, named = ARGUMENTS[name](Draw(1))
+    parts, build = split(args)
+    x = np.atleast_1d(parts[0])
+    net = Applied(lambda x: called(name, build(args, [x, *parts[1:]]), named)).eval()
+    net(x)
+    try:
+        net.to_c(tmp_path / "code", batch_size=len(x))
+    except NotInBNNS:
+        assert name not in COMPILED
+        return
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-parameter")  # shapes may be all that it reads
+    made = Compiler(("gcc",), "c11").run("-fsyntax-only", *warnings, f"-I{INCLUDE}", tmp_path / "code" / "network.c")
+    assert made.returncode == 0, made.stderr

@@ -67,12 +67,12 @@ def struct_value(struct: Struct, find: Find) -> StructValue:
     """The fields of a struct that are not zero; ``find`` says where the memory lies that it points to."""
     zero = type(struct)()
     fields = []
-    for name, kind in struct._kinds.items():
-        value = getattr(struct, name)
+    for attribute, kind in struct._kinds.items():
+        value, name = getattr(struct, attribute), attribute.rstrip("_")  # that of C, where Python has a keyword
         if kind.is_pointer:
             if value is not None:
                 fields.append((name, _pointer(value, find)))
-        elif value != getattr(zero, name) or (isinstance(value, enum.IntEnum) and name in _ALWAYS_SAID):
+        elif value != getattr(zero, attribute) or (isinstance(value, enum.IntEnum) and name in _ALWAYS_SAID):
             fields.append((name, _value(value, find)))
     return StructValue(type(struct).__name__, tuple(fields))
 
