@@ -524,3 +524,14 @@ def assert_saved(net: nn.Module, x: Any, folder: Path) -> None:
         net = nn.load_model(file).eval()
         for y, right in zip(listed(net(x)), expected, strict=True):
             assert y.dtype == right.dtype and y.tobytes() == right.tobytes()
+
+
+def test_a_file_that_could_not_be_read_is_not_written(tmp_path: Path) -> None:
+    """An array of the batch's size fits no other batch, and the batch is free in a file."""
+    args, named = ARGUMENTS["max_unpool1d"](Draw(0))
+    parts, build = split(args)
+    net = Applied(lambda x: called("max_unpool1d", build(args, [x, *parts[1:]]), named)).eval()
+    net(parts[0])
+    with pytest.raises(TypeError, match=r"the network cannot be recorded from what it says\. max_unpool.* net\.save"):
+        net.save_model(tmp_path / "n.openbnns")
+    assert not list(tmp_path.iterdir())

@@ -176,13 +176,15 @@ def save(
 
 
 def _graph(network: Module, who: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The network as what its ``forward`` records."""
+    """The network as what its ``forward`` records, tried: it gives a network."""
     from . import graph_file
 
     try:
         with undisturbed():
-            return graph_file.describe(network)
-    except CannotDescribe as error:
+            table, constants = graph_file.describe(network)
+            graph_file.network_of(json.loads(json.dumps(table)), {**network.state_dict(), **constants}, "the file")
+            return table, constants
+    except (CannotDescribe, ModelError) as error:
         raise TypeError(
             f"{who}: {error}. Use functions of nn.functional instead; or write the weights alone with net.save(path), and load "
             "them into a network that your code has made."
