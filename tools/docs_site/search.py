@@ -53,8 +53,7 @@ KEYWORDS = {
     "missing values gaps categories words dates preprocessing",
     "source_code.md": "export c code swift code microcontroller embedded generate source no dependencies deploy",
     "speed.md": "speed fast performance benchmark faster latency throughput compare time slow",
-    "tables.md": "csv tsv table tables excel spreadsheet columns regression tabular "
-    "pandas dataframe separator decimal",
+    "tables.md": "csv tsv table tables excel spreadsheet columns regression tabular pandas dataframe separator decimal",
     "trainer.md": "trainer early stopping callbacks validation metrics epochs batch size weighted samples history "
     "overfitting",
     "troubleshooting.md": "error message exception fails failed problem help traceback fix",
