@@ -169,7 +169,7 @@ test-site: docs $(VENV)/.browser-tools  ## the site and reports in Chromium, fro
 
 # Releases. Zig compiles wheels against an old C library, and for other processors.
 
-.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross sdist test-sdist release clean
+.PHONY: wheels test-wheels test-debian11 test-arm64 test-musl test-cross sdist test-sdist release-check release clean
 
 wheels: $(VENV)/.wheels-tools  ## wheels for other machines, for every Python that is here; TARGET=aarch64-linux-gnu for another processor
 	$(WITH_TOOLS) $(BIN)/python tools/build_wheels.py --target $(TARGET)
@@ -197,6 +197,9 @@ sdist: $(VENV)/.wheels-tools  ## the source archive
 
 test-sdist: sdist  ## build the source archive and test it, without a network but for NumPy and the build tools
 	tools/test_sdist.sh $(PYTHON) "$(NUMPY)"
+
+release-check: $(VENV)/.test-tools  ## could the latest commit be released? a few seconds
+	$(BIN)/python tools/release.py rehearse
 
 # Pushing the tag publishes the release (.github/workflows/release.yml).
 release: $(VENV)/.wheels-tools  ## check everything, build wheels, source archive and notes, set the tag

@@ -314,7 +314,7 @@ def test_an_activation_takes_twelve_files() -> None:
     """Snake, with which CONTRIBUTING.md begins; and Softmin, for one that is there: no other module here has to know it."""
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     walk = guide[guide.index("## Your first change") : guide.index("## An operation")]
-    files = set(re.findall(r"`((?:src|tests|docs|changes)/[\w/.-]+\.(?:py|md))`", walk))
+    files = set(re.findall(r"`((?:src|tests|docs|changes)/[\w/.+-]+\.(?:py|md))`", walk))
     assert len(files) == 12
     code = [path for path in ROOT.rglob("*.py") if "interop" not in path.parts]
     naming = {path for path in code if re.search(r"\bsoftmin\b", path.read_text(encoding="utf-8"), re.IGNORECASE)}
