@@ -56,6 +56,10 @@ def described(function: Any) -> Any:
     return arguments(node), kind(node.returns)
 
 
+def constant(value: object) -> str:
+    return "int" if isinstance(value, int) else "object"
+
+
 def compiled() -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name, value in vars(_core).items():
@@ -64,7 +68,7 @@ def compiled() -> dict[str, Any]:
         if isinstance(value, type):
             names[name] = {n: described(f) for n, f in vars(value).items() if hasattr(f, "__nb_signature__")}
         else:
-            names[name] = described(value) if hasattr(value, "__nb_signature__") else "object"
+            names[name] = described(value) if hasattr(value, "__nb_signature__") else constant(value)
     return names
 
 

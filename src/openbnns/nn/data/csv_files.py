@@ -22,6 +22,7 @@ CURE = (
     "in Core ML."
 )
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_QUOTED = re.compile(r'(?m)(?:^|(?<=[,;\t|]))"([^",;\t|\n]*)"(?=[,;\t|]|$)')
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -85,7 +86,7 @@ def _lines(path: Path, limit: int | None) -> list[str]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}, line {line}: is not UTF-8. Save it as UTF-8, or convert it with iconv.") from None
-    text = re.sub(r'(?m)(?:^|(?<=[,;\t|]))"([^",;\t|\n]*)"(?=[,;\t|]|$)', r"\1", text) if '"' in text else text
+    text = _QUOTED.sub(r"\1", text) if '"' in text else text
     for sign, what in (("\0", "zero byte"), ('"', "quote that does not enclose a plain cell")):
         if sign in text:
             raise DataError(f"{path}, line {text.count(chr(10), 0, text.index(sign)) + 1}: has a {what}. {CURE}")
