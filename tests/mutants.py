@@ -73,8 +73,8 @@ MUTANTS = [
     ),
     Mutant(
         "a free size compared by form, where a model may fix it", NORMS,
-        "if not shape or x.ndim < len(shape) or x.shape[x.ndim - len(shape) :] != shape:",
-        "if not shape or x.ndim < len(shape) or not is_same_shape(x.shape[x.ndim - len(shape) :], shape):",
+        "if x.ndim < len(shape) or x.shape[x.ndim - len(shape) :] != shape:",
+        "if x.ndim < len(shape) or not is_same_shape(x.shape[x.ndim - len(shape) :], shape):",
         "tests/graph/test_sizes.py",
     ),
     Mutant(
