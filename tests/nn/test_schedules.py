@@ -339,7 +339,10 @@ def with_another_group() -> None:
 
 
 BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
-    "no optimizer": (lambda: nn.StepLR(30), TypeError, r"StepLR: the optimizer is 30\. .* by name: StepLR\(step_size=30\)"),  # type: ignore[arg-type]
+    "no optimizer": (lambda: nn.StepLR(30), TypeError, r"StepLR: the optimizer is 30\. .* by name: StepLR\(step_size=\.\.\.\)"),  # type: ignore[arg-type]
+    "no optimizer behind": (
+        lambda: nn.ChainedScheduler([nn.ExponentialLR(gamma=0.5)], 30), TypeError, r"ChainedScheduler\(schedulers=\.\.\.\)",  # type: ignore[arg-type]
+    ),
     "missing": (lambda: nn.StepLR(optimizer()), TypeError, "StepLR: step_size is missing"),
     "step_size": (lambda: nn.StepLR(optimizer(), 0), ValueError, "step_size is 0. It must be at least 1"),
     "gamma": (lambda: nn.ExponentialLR(optimizer(), -0.1), ValueError, r"gamma is -0\.1\. It must be above 0"),
@@ -347,11 +350,15 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "eta_min": (lambda: nn.CosineAnnealingLR(T_max=5, eta_min=0.1), ValueError, "eta_min is a learning rate, so it needs"),
     "start_factor": (lambda: nn.LinearLR(optimizer(), 0), ValueError, "start_factor is 0. It must be above 0"),
     "too large a start": (lambda: nn.LinearLR(optimizer(), 2), ValueError, "above 0 and at most 1"),
-    "factor": (lambda: nn.ConstantLR(optimizer(), 2), ValueError, "factor is 2. It must be between 0 and 1"),
-    "lambdas": (lambda: nn.LambdaLR(optimizer(), [abs, abs]), ValueError, "or a list of 1, one for each group"),
+    "factor": (lambda: nn.ConstantLR(optimizer(), 2), ValueError, "factor is 2. It must be at least 0 and at most 1"),
+    "lambdas": (lambda: nn.LambdaLR(optimizer(), [abs, abs]), ValueError, "lr_lambda is a list of 2, but the"),
+    "no lambda": (lambda: nn.LambdaLR(optimizer()), TypeError, "lr_lambda is None. Pass a function of the step"),
     "max_lr": (lambda: nn.OneCycleLR(optimizer(), total_steps=9), TypeError, "OneCycleLR: max_lr is missing"),
     "max_lr alone": (lambda: nn.OneCycleLR(max_lr=1.0), ValueError, "without an optimizer the maximum is the learning rate"),
-    "max_lrs": (lambda: nn.OneCycleLR(optimizer(), [1, 2], 9), ValueError, "max_lr has 2 numbers, but the optimizer has 1"),
+    "max_lrs": (lambda: nn.OneCycleLR(optimizer(), [1, 2], 9), ValueError, "max_lr is a list of 2, but the optimizer has 1"),
+    "one max_lr": (
+        lambda: nn.OneCycleLR(optimizer(1, 2), [1], 9), ValueError, r"2 groups\. Pass one for all, or one each",
+    ),
     "steps": (lambda: nn.OneCycleLR(optimizer(), 1.0, epochs=3), ValueError, "the number of steps is missing"),
     "strategy": (
         lambda: nn.OneCycleLR(optimizer(), 1.0, 9, anneal_strategy="cosine"), ValueError, "Use 'cos' or 'linear'",  # type: ignore[arg-type]
@@ -365,7 +372,7 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "stepped": (lambda: stepped()(0, 9), RuntimeError, "step\\(\\) was called by hand"),
     "from 0": (
         lambda: nn.LambdaLR(optimizer(), lambda t: t / 10)(3, 9), ValueError,
-        r"the first learning rate is 0.*LambdaLR\(lr_lambda",
+        "the first learning rate is 0. For a trainer, make it without the optimizer",
     ),
     "other groups": (
         lambda: nn.CosineAnnealingLR(optimizer(0.5, 0.25), 4, eta_min=0.1)(2, 9), ValueError, "groups of parameters get dif",
@@ -401,6 +408,9 @@ BAD: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "plateau of nothing": (
         lambda: nn.Trainer(Net(), schedule=nn.ReduceLROnPlateau(), quiet=True).fit(*problem(8), epochs=1), ValueError,
         "it follows 'validation_loss', which the history does not have. .*Pass validation data",
+    ),
+    "plateau's min_lrs": (
+        lambda: nn.ReduceLROnPlateau(optimizer(), min_lr=[0, 0]), ValueError, "min_lr is a list of 2, but the optimizer has 1",
     ),
     "plateau's min_lr": (lambda: nn.ReduceLROnPlateau(min_lr=0.1), ValueError, "min_lr is a learning rate, so it needs"),
     "last_epoch": (

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Literal
 
 from .._flags import optional_flag, with_flags
 from .._listing import of_module as _of_module
+from .._plural import plural
 from .._spelling import elsewhere, nearest, spelled
 from ..graph.checks import whole_number
 from .optimizer_base import Optimizer
@@ -51,7 +53,6 @@ class LRScheduler:
     """
 
     _multiplies = True  # whether rates are the first one times a factor that does not depend on it
-    _example = "..."  # arguments of the class, for messages
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -60,7 +61,7 @@ class LRScheduler:
             cls.__init__ = with_flags(init, spelled(init))  # type: ignore[method-assign]
 
     def __init__(self, optimizer: Optimizer | None) -> None:
-        _check_optimizer(type(self).__name__, optimizer, self._example)
+        _check_optimizer(self, optimizer)
         self.optimizer, self.steps, self.base_lrs = optimizer, 0.0, [1.0]
         if optimizer is not None:
             for group in optimizer.param_groups:  # an earlier schedule may have changed what it began with
@@ -83,7 +84,7 @@ class LRScheduler:
             raise RuntimeError(f"{who}: step() was called by hand. Make a new schedule for the trainer.")
         first = [self.rate(base, 0, total, i) for i, base in enumerate(self.base_lrs)]
         if not all(first):
-            raise ValueError(f"{who}: the first learning rate is 0. For a trainer, use {who}({self._example}).")
+            raise ValueError(f"{who}: the first learning rate is 0. For a trainer, make it without the optimizer.")
         factors = [self.rate(base, step, total, i) / first[i] for i, base in enumerate(self.base_lrs)]
         if not all(math.isclose(factor, factors[0], rel_tol=1e-9) for factor in factors):
             raise ValueError(f"{who}: groups of parameters get different factors. Write a loop that calls step().")
@@ -139,12 +140,25 @@ class LRScheduler:
 # Checks of arguments.
 
 
-def _check_optimizer(who: str, optimizer: Any, example: str) -> None:
+def _check_optimizer(schedule: object, optimizer: Any) -> None:
     if optimizer is not None and not isinstance(optimizer, Optimizer):
+        who = type(schedule).__name__
+        named = [f"{name}=..." for name in signature(type(schedule)).parameters if name != "optimizer"]
         raise TypeError(
             f"{who}: the optimizer is {optimizer!r}. Pass an optimizer first, or for a trainer none at all and everything else "
-            f"by name: {who}({example})."
+            f"by name: {who}({', '.join(named[:1])})."
         )
+
+
+def _for_groups(value: Any, who: str, optimizer: Optimizer | None) -> list[Any]:
+    """A value for each group of parameters, from a list of them or from one for all."""
+    count = 1 if optimizer is None else len(optimizer.param_groups)
+    listed = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(listed) != count:
+        raise ValueError(
+            f"{who} is a list of {len(listed)}, but the optimizer has {plural(count, 'group')}. Pass one for all, or one each."
+        )
+    return listed
 
 
 def _check_state(who: str, state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
@@ -162,10 +176,10 @@ def _number(value: Any, who: str, low: float = 0.0, high: float = math.inf, *, a
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{who} must be a number, not {value!r}.")
     if not low <= value <= high or not math.isfinite(value) or (above and value == low):
-        limits = (
-            f"above {low:g}" if above else f"at least {low:g}" if high == math.inf else f"between {low:g} and {high:g}"
+        limits = f"above {low:g}" if above else f"at least {low:g}"
+        raise ValueError(
+            f"{who} is {value}. It must be {limits}{'' if high == math.inf else f' and at most {high:g}'}."
         )
-        raise ValueError(f"{who} is {value}. It must be {limits}.")
     return float(value)
 
 
@@ -204,21 +218,15 @@ class LambdaLR(LRScheduler):
     [1.0, 0.5, 0.25]
     """
 
-    _example = "lr_lambda=..."
-
     def __init__(
         self,
         optimizer: Optimizer | None = None,
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]] | None = None,
     ) -> None:
         super().__init__(optimizer)
-        count = len(self.base_lrs)
-        self.lr_lambdas: Any = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * count
-        if len(self.lr_lambdas) != count or not all(map(callable, self.lr_lambdas)):
-            raise ValueError(
-                f"LambdaLR: lr_lambda is {lr_lambda!r}. Pass a function of the step, or a list of {count}, one for each group of "
-                "parameters."
-            )
+        self.lr_lambdas = _for_groups(lr_lambda, "LambdaLR: lr_lambda", optimizer)
+        if not all(map(callable, self.lr_lambdas)):
+            raise TypeError(f"LambdaLR: lr_lambda is {lr_lambda!r}. Pass a function of the step, or a list of them.")
         self._set()
 
     def rate(self, base: float, step: float, total: int | None, group: int) -> float:
@@ -232,8 +240,6 @@ class StepLR(LRScheduler):
     >>> [nn.StepLR(step_size=3, gamma=0.5)(step, 100) for step in (0, 2, 3, 6)]
     [1.0, 1.0, 0.5, 0.25]
     """
-
-    _example = "step_size=30"
 
     def __init__(self, optimizer: Optimizer | None = None, step_size: int | None = None, gamma: float = 0.1) -> None:
         super().__init__(optimizer)
@@ -253,8 +259,6 @@ class MultiStepLR(LRScheduler):
     >>> [nn.MultiStepLR(milestones=[30, 80], gamma=0.5)(step, 100) for step in (0, 29, 30, 80)]
     [1.0, 1.0, 0.5, 0.25]
     """
-
-    _example = "milestones=[30, 80]"
 
     def __init__(
         self, optimizer: Optimizer | None = None, milestones: Sequence[int] | None = None, gamma: float = 0.1
@@ -277,8 +281,6 @@ class ConstantLR(LRScheduler):
     [0.5, 0.5, 1.0]
     """
 
-    _example = "factor=0.5, total_iters=4"
-
     def __init__(self, optimizer: Optimizer | None = None, factor: float = 1 / 3, total_iters: int = 5) -> None:
         super().__init__(optimizer)
         self.factor = _number(factor, "ConstantLR: factor", 0, 1)
@@ -297,8 +299,6 @@ class LinearLR(LRScheduler):
     [0.5, 0.625, 0.75, 1.0, 1.0]
     """
 
-    _example = "start_factor=0.1, total_iters=5"
-
     def __init__(
         self,
         optimizer: Optimizer | None = None,
@@ -307,9 +307,7 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
     ) -> None:
         super().__init__(optimizer)
-        if not 0 < _number(start_factor, "LinearLR: start_factor", -math.inf) <= 1:
-            raise ValueError(f"LinearLR: start_factor is {start_factor}. It must be above 0 and at most 1.")
-        self.start_factor = float(start_factor)
+        self.start_factor = _number(start_factor, "LinearLR: start_factor", 0, 1, above=True)
         self.end_factor = _number(end_factor, "LinearLR: end_factor", 0, 1)
         self.total_iters = _count(total_iters, "LinearLR: total_iters")
         self._set()
@@ -327,8 +325,6 @@ class ExponentialLR(LRScheduler):
     [1.0, 0.5, 0.25]
     """
 
-    _example = "gamma=0.99"
-
     def __init__(self, optimizer: Optimizer | None = None, gamma: float | None = None) -> None:
         super().__init__(optimizer)
         self.gamma = _number(gamma, "ExponentialLR: gamma", above=True)
@@ -345,8 +341,6 @@ class PolynomialLR(LRScheduler):
     >>> [nn.PolynomialLR(total_iters=4, power=2.0)(step, 100) for step in (0, 1, 2, 4, 9)]
     [1.0, 0.5625, 0.25, 0.0, 0.0]
     """
-
-    _example = "total_iters=100"
 
     def __init__(self, optimizer: Optimizer | None = None, total_iters: int = 5, power: float = 1.0) -> None:
         super().__init__(optimizer)
@@ -371,8 +365,6 @@ class CosineAnnealingLR(LRScheduler):
     [1.0, 0.853553, 0.5, 0.0]
     """
 
-    _example = "T_max=100"
-
     def __init__(self, optimizer: Optimizer | None = None, T_max: int | None = None, eta_min: float = 0.0) -> None:
         super().__init__(optimizer)
         self.T_max = None if T_max is None else _count(T_max, "CosineAnnealingLR: T_max")
@@ -394,8 +386,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     >>> [round(schedule(step, 100), 6) for step in range(7)]
     [1.0, 0.5, 1.0, 0.853553, 0.5, 0.146447, 1.0]
     """
-
-    _example = "T_0=10"
 
     def __init__(
         self, optimizer: Optimizer | None = None, T_0: int | None = None, T_mult: int = 1, eta_min: float = 0.0
@@ -437,7 +427,6 @@ class OneCycleLR(LRScheduler):
     [0.1, 0.5608, 0.9908, 0.0]
     """
 
-    _example = "total_steps=1000"
     _multiplies = False
 
     def __init__(
@@ -477,13 +466,8 @@ class OneCycleLR(LRScheduler):
         self.final_div_factor = _number(final_div_factor, "OneCycleLR: final_div_factor", above=True)
         self.base_momentum = _number(base_momentum, "OneCycleLR: base_momentum", 0, 1)
         self.max_momentum = _number(max_momentum, "OneCycleLR: max_momentum", 0, 1)
-        given = list(max_lr) if isinstance(max_lr, (list, tuple)) else [1.0 if optimizer is None else max_lr]
-        if len(given) not in (1, len(self.base_lrs)):
-            raise ValueError(
-                f"OneCycleLR: max_lr has {len(given)} numbers, but the optimizer has {len(self.base_lrs)} groups."
-            )
-        tops = [_number(rate, "OneCycleLR: max_lr", above=True) for rate in given]
-        self.max_lrs = tops if len(tops) == len(self.base_lrs) else tops * len(self.base_lrs)
+        tops = _for_groups(1.0 if optimizer is None else max_lr, "OneCycleLR: max_lr", optimizer)
+        self.max_lrs = [_number(rate, "OneCycleLR: max_lr", above=True) for rate in tops]
         cycles = optional_flag(cycle_momentum, "OneCycleLR: cycle_momentum")
         self.cycle_momentum = optimizer is not None if cycles is None else cycles
         self._momentum = self._name_of_momentum() if self.cycle_momentum else ""
@@ -537,24 +521,6 @@ class OneCycleLR(LRScheduler):
 # Schedules of schedules.
 
 
-class WarmUp(LRScheduler):
-    """A factor from 0 to 1 in the first twentieth of a trainer's run, then that of another schedule over the rest.
-
-    It stands behind the names "warmup" and "warmup_cosine"; for other numbers there are LinearLR and SequentialLR.
-    """
-
-    def __init__(self, then: LRScheduler) -> None:
-        super().__init__(None)
-        self._then = then
-
-    def rate(self, base: float, step: float, total: int | None, group: int) -> float:
-        steps = _of_run(self, total, "the number of steps")
-        length = max(int(0.05 * steps), 1)
-        if step < length:
-            return base * (step + 1) / length
-        return self._then.rate(base, step - length, max(steps - length, 1), group)
-
-
 class SequentialLR(LRScheduler):
     """One schedule after the other: the next begins at each of the ``milestones``, with its own first step.
 
@@ -563,8 +529,6 @@ class SequentialLR(LRScheduler):
     >>> [nn.SequentialLR(schedulers=parts, milestones=[2])(step, 100) for step in range(5)]
     [0.5, 0.75, 1.0, 0.5, 0.25]
     """
-
-    _example = "schedulers=[...], milestones=[...]"
 
     def __init__(
         self,
@@ -670,7 +634,7 @@ class ReduceLROnPlateau:
         metric: str = "validation_loss",
     ) -> None:
         who = "ReduceLROnPlateau"
-        _check_optimizer(who, optimizer, "patience=10")
+        _check_optimizer(self, optimizer)
         if mode not in ("min", "max"):
             raise ValueError(f"{who}: mode is {mode!r}. Use 'min' for a loss or 'max' for an accuracy.")
         if threshold_mode not in ("rel", "abs"):
@@ -681,11 +645,7 @@ class ReduceLROnPlateau:
         self.metric, self.patience = metric, _count(patience, f"{who}: patience", 0)
         self.cooldown = _count(cooldown, f"{who}: cooldown", 0)
         self.threshold, self.eps = _number(threshold, f"{who}: threshold"), _number(eps, f"{who}: eps")
-        groups = 1 if optimizer is None else len(optimizer.param_groups)
-        listed = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * groups
-        if len(listed) != groups:
-            raise ValueError(f"{who}: min_lr has {len(listed)} numbers, but the optimizer has {groups} groups.")
-        self.min_lrs = [_number(rate, f"{who}: min_lr") for rate in listed]
+        self.min_lrs = [_number(rate, f"{who}: min_lr") for rate in _for_groups(min_lr, f"{who}: min_lr", optimizer)]
         if optimizer is None and any(self.min_lrs):
             raise ValueError(
                 f"{who}: min_lr is a learning rate, so it needs the optimizer that others belong to. Pass it first."
@@ -757,12 +717,26 @@ class ReduceLROnPlateau:
         vars(self).update(state_dict)
 
 
+def _warm_up(then: Schedule) -> Schedule:
+    """A factor from 0 to 1 in the first twentieth of a trainer's run, then that of another schedule over the rest."""
+
+    def factor(step: int, total: int) -> float:
+        length = max(int(0.05 * total), 1)
+        return (step + 1) / length if step < length else then(step - length, max(total - length, 1))
+
+    return factor
+
+
+def _constant(step: int, total: int) -> float:
+    return 1.0
+
+
 NAMED: dict[str, Callable[[], Schedule]] = {
-    "constant": lambda: lambda step, total: 1.0,
+    "constant": lambda: _constant,
     "step": StepLR,
     "cosine": CosineAnnealingLR,
-    "warmup": lambda: WarmUp(ConstantLR(factor=1.0, total_iters=0)),
-    "warmup_cosine": lambda: WarmUp(CosineAnnealingLR()),
+    "warmup": lambda: _warm_up(_constant),
+    "warmup_cosine": lambda: _warm_up(CosineAnnealingLR()),
 }
 
 __dir__ = _of_module(__name__)
