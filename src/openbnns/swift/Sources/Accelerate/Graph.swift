@@ -240,7 +240,7 @@ public enum BNNSGraph {
         private func execute(
             _ function: String?, _ kind: BNNSGraphArgumentType, _ arguments: inout [bnns_graph_argument_t]
         ) throws {
-            if kind != argumentType {
+            if kind.rawValue != argumentType.rawValue {
                 guard BNNSGraphContextSetArgumentType(context, kind) == 0 else { throw Error.unableToExecute }
                 argumentType = kind
             }
