@@ -109,8 +109,8 @@ def test_samples_away_from_the_front_are_followed(tmp_path: Path) -> None:
         node("MatMul", "q k", "scores"),
         node("Softmax", "scores", "p", axis=-1),
         node("MatMul", "p q", "o"),
-        node("Transpose", "o", "ot", perm=[1, 0, 2]),
-        node("Reshape", "ot joined", "j"),  # (5 N, 6)
+        node("Transpose", "o", "swapped", perm=[1, 0, 2]),
+        node("Reshape", "swapped joined", "j"),  # (5 N, 6)
         node("MatMul", "j w", "l"),
         node("Reshape", "l again", "a"),
         node("Transpose", "a", "y", perm=[1, 0, 2]),
