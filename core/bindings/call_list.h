@@ -52,7 +52,7 @@ class CallList {
 
   // Runs all calls on a thread that need not hold the interpreter's lock. False if one has declined.
   bool run_unlocked(uint64_t weights) const;
-  // Of all that the calls read and write.
+  // Bytes of all that the calls read and write.
   int64_t bytes() const { return bytes_; }
 
   // From now on, the calls use `given` wherever they were recorded on `planned`, which none of them writes to. False,

@@ -7,7 +7,7 @@ namespace openbnns {
 using ConvertElements = void (*)(const char* from, char* to, int64_t count);
 using ElementsFit = bool (*)(const char* floats, int64_t count);  // which are aligned
 
-// Those of a type, by NumPy's letter; null where there are none.
+// Conversions of the elements of a type, by NumPy's letter; null where there is none.
 struct ElementConversions {
   char letter;
   int64_t bytes;
@@ -16,7 +16,7 @@ struct ElementConversions {
   ConvertElements to_integers, from_integers;  // of 64 bits
 };
 
-// Whether all magnitudes are below a limit, and none is NaN.
+// True if all magnitudes are below a limit, and none is NaN.
 bool all_below(const float* floats, int64_t count, float limit);
 
 // Floats rounded to float16 and back; `to` may be `from`.

@@ -1,4 +1,4 @@
-// What ranks that train one network together need of native code: sums in the order of a tree, and of channels.
+// Sums for ranks that train one network together: in the order of a tree, and over channels.
 #pragma once
 #include <nanobind/nanobind.h>
 

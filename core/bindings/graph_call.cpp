@@ -248,7 +248,7 @@ void GraphCall::advance(const Argument& argument, char* state) const {
   }
 }
 
-// What a program finds after the call.
+// Describes a result to the program, as it is after the call.
 void GraphCall::describe(const Argument& argument, const Place& place) const {
   if (!place.tensor) {
     *place.found = {place.data, static_cast<uint64_t>(argument.bytes)};

@@ -69,7 +69,7 @@ class JointCalls {
     bool has_sums;
     JointCall joint;
   };
-  // What a run needs, kept for the next one: a list runs on one thread at a time. A forked child does not take over
+  // Memory of a run, kept for the next one: a list runs on one thread at a time. A forked child does not take over
   // what a thread that it does not have was using.
   struct Room {
     explicit Room(size_t calls) : uses(new std::optional<Numbered::Use>[calls]) { made.reserve(calls); }

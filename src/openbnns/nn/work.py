@@ -35,7 +35,7 @@ class Work:
         return self.products + self.others
 
     def backward(self, operation: Operation, wanted: Sequence[bool]) -> int:
-        """The same for a backward pass that gives the gradients of these inputs.
+        """Operations of a backward pass that gives the gradients of these inputs.
 
         The gradient of either operand of a product is as much work as the product.
         """

@@ -58,7 +58,7 @@ class SampleAxis:
     inner: AnySize = 1
 
     def at(self, axis: int) -> SampleAxis:
-        """The same structure on another axis."""
+        """Samples of this structure on another axis."""
         return SampleAxis(axis, self.outer, self.inner)
 
 
@@ -98,7 +98,7 @@ class Samples(Mapping[int, Size]):
         return 1
 
     def inside(self, graph: Graph) -> Samples:
-        """The same number in a graph inside of an operation, where nothing is proven."""
+        """The number of samples in a graph inside of an operation, where nothing is proven."""
         return self if graph is self._graph else Samples(graph, self._number, Size(graph.sizes, self._size.expression))
 
     # Shapes.

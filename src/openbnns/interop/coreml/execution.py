@@ -140,7 +140,7 @@ class Repetition:
     """States that advance."""
 
     def checking(self, outputs: Sequence[str], values: Sequence[Argument]) -> Repetition:
-        """The same execution with these outputs, in which all values that it computes have to be finite."""
+        """An execution with these outputs that requires all values it computes to be finite."""
         checked = [
             (self.outputs[value.name], value.dtype == np.float16)
             for value in values
