@@ -270,8 +270,10 @@ class Mutating:
         if isinstance(value, int):
             return int(draw.one([value + 1, max(value - 1, 0), -value, 2 * value, garbage_number(draw)]))
         if isinstance(value, np.ndarray):
+            with np.errstate(invalid="ignore"):  # garbage may hold signaling NaNs
+                wide = value.astype(np.float64)
             return draw.one([
-                value[:-1], value[: value.size // 2], value[1:], value[::2], value.astype(np.float64), None,
+                value[:-1], value[: value.size // 2], value[1:], value[::2], wide, None,
                 np.ascontiguousarray(value).view(np.uint8)[1:-3], garbage_pointer(draw, ""),
             ])  # fmt: skip
         if isinstance(value, list):
